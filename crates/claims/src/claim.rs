@@ -325,7 +325,7 @@ impl Reader {
                 "{}: field 'workload.pattern': no method is called '{}'; known are {}; metrics without pat do not apply",
                 self.place,
                 clip(&pattern),
-                crate::workload::METHOD_NAMES.join(", ")
+                crate::workload::LOAD_NAMES.join(", ")
             ));
             let mut rest = given.clone();
             rest.remove("pattern");

@@ -7,7 +7,7 @@ use crate::claim::Claim;
 use crate::evaluate::Outcome;
 use crate::metric::Metric;
 use crate::summary::{calls, Basis, Tally};
-use crate::workload::Method;
+use openraid_methods::cell::Pattern;
 use std::collections::BTreeMap;
 
 /// Number of folds.
@@ -107,16 +107,14 @@ impl Mechanism {
         if any(&[Metric::Cpu, Metric::Cap]) || axes(&["bus", "ctl", "host_speed"]) {
             return Self::Paths;
         }
-        match claim.workload.method {
-            Method::MultiThreaded => Self::Clients,
-            Method::Sequential | Method::RstSequential | Method::TransferGraph => Self::Streams,
-            Method::FcTest => Self::Files,
-            Method::FileServer | Method::WebServer | Method::Workstation => Self::Mixes,
-            Method::Applications => Self::Applications,
-            Method::Database => Self::Database,
-            Method::Static | Method::RandomRead | Method::RandomWrite | Method::ResponseTime | Method::RstRandom => {
-                Self::Access
-            }
+        match claim.workload.load.as_ref().map(|load| &load.pattern) {
+            Some(Pattern::MultiThreaded) => Self::Clients,
+            Some(Pattern::Sequential | Pattern::SsdSequential | Pattern::TransferGraph) => Self::Streams,
+            Some(Pattern::FcTest) => Self::Files,
+            Some(Pattern::FileServer | Pattern::WebServer | Pattern::Workstation) => Self::Mixes,
+            Some(Pattern::Application) => Self::Applications,
+            Some(Pattern::Database) => Self::Database,
+            _ => Self::Access,
         }
     }
 

@@ -39,8 +39,8 @@ pub use metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operat
 pub use run::{run, RunOptions};
 pub use simulated::Simulated;
 pub use store::{Store, StoreError};
-pub use subject::{Level, NamedDrive, Subject, SubjectError};
-pub use workload::{Method, Workload};
+pub use subject::{Level, Subject, SubjectError};
+pub use workload::{ClaimLoad, Workload};
 
 /// The claims of the project: the findings of five published reviews.
 pub const REVIEWS: &str = include_str!("../../../models/validation/claims.json");

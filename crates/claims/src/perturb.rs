@@ -11,7 +11,8 @@ use crate::fold::Mechanism;
 use crate::metric::{Metric, MetricCall, Metrics, Target};
 use crate::run::{each, RunOptions};
 use crate::subject::{Level, Subject};
-use crate::workload::Method;
+use crate::workload::ClaimLoad;
+use openraid_methods::cell::Pattern;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -202,7 +203,7 @@ fn ask(claim: &Claim, change: Change, calls: &[MetricCall], metrics: &dyn Metric
 /// Number of members of a subject, if another number is possible.
 const fn width(subject: Subject) -> Option<u16> {
     match subject {
-        Subject::Array { members, .. } | Subject::Jbod(members) => Some(members),
+        Subject::Array { members, .. } => Some(members),
         _ => None,
     }
 }
@@ -295,7 +296,7 @@ fn changed(call: &MetricCall, change: Change, widths: Widths) -> MetricCall {
             return change.parts().into_iter().flatten().fold(call, |call, part| changed(&call, part, widths));
         }
         Change::Drives(drives) => match &mut call.target {
-            Target::Subject(Subject::Array { members, .. } | Subject::Jbod(members)) if *members == widest => {
+            Target::Subject(Subject::Array { members, .. }) if *members == widest => {
                 *members = drives;
             }
             Target::Subject(Subject::Array { level: Level::Raid0, members }) if halved => *members = drives / 2,
@@ -326,19 +327,19 @@ fn block(call: &MetricCall) -> Option<u64> {
     if !matches!(call.metric, Metric::Iops | Metric::Mbps | Metric::Lat | Metric::Wbwt | Metric::Count | Metric::Util) {
         return None;
     }
-    let method = match call.axes.text(Axis::Pat) {
-        Some(pat) => Method::of_pat(pat)?.0,
-        None => call.workload.method,
+    let load = match call.axes.text(Axis::Pat) {
+        Some(pat) => ClaimLoad::of_pat(pat).map(|(load, _)| load),
+        None => call.workload.load.clone(),
     };
-    let usual = match method {
-        Method::Database => 8 << 10,
-        Method::Sequential | Method::MultiThreaded => 64 << 10,
-        Method::RandomRead | Method::RandomWrite | Method::RstRandom => 4 << 10,
-        Method::RstSequential => 128 << 10,
-        Method::ResponseTime => SECTOR,
+    let usual = match &load.as_ref()?.pattern {
+        Pattern::Database => 8 << 10,
+        Pattern::Sequential | Pattern::MultiThreaded => 64 << 10,
+        Pattern::Random | Pattern::SsdRandom => 4 << 10,
+        Pattern::SsdSequential => 128 << 10,
+        Pattern::ResponseTime => SECTOR,
         _ => return None,
     };
-    let of_workload = || call.workload.defaults.whole(Axis::Bs).filter(|_| method == call.workload.method);
+    let of_workload = || call.workload.defaults.whole(Axis::Bs).filter(|_| load == call.workload.load);
     Some(call.axes.whole(Axis::Bs).or_else(of_workload).unwrap_or(usual))
 }
 

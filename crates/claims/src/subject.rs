@@ -1,12 +1,11 @@
-//! The subject of a metric: an array by level and width, several single drives, or one drive.
+//! The names of subjects in claims: an array by level and width, several single drives, or one drive.
 //!
 //! This module must never decide whether an array is possible. That depends on the rules of the controller. The program
 //! that makes the measurements applies those rules.
 
-use openraid_methods::cell;
+pub use openraid_methods::cell::Subject;
 pub use openraid_models::ArrayLevel as Level;
 use std::fmt;
-use std::str::FromStr;
 
 /// Limit of the members in a name: the widest arrays of the engine have fewer.
 pub const MEMBERS_MAX: u16 = 384;
@@ -37,127 +36,22 @@ pub fn level(text: &str) -> Result<Level, SubjectError> {
     found.ok_or_else(|| SubjectError::Unknown(clip(text)))
 }
 
-/// A drive with a name of its own in claims, independent of the system's drive.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum NamedDrive {
-    /// The fastest 15,000 rpm drive of the models.
-    Best15k,
-    /// An SSD of the SATA 3 Gb/s generation.
-    Ssd2009,
-    /// A consumer SATA 6 Gb/s SSD.
-    DesktopSsd,
-    /// Intel DC S3500.
-    S3500,
-    /// Intel DC S3700.
-    S3700,
-}
-
-impl NamedDrive {
-    /// All values.
-    pub const ALL: [Self; 5] = [Self::Best15k, Self::Ssd2009, Self::DesktopSsd, Self::S3500, Self::S3700];
-
-    /// The name in a claim.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Best15k => "best15k",
-            Self::Ssd2009 => "ssd2009",
-            Self::DesktopSsd => "desktop_ssd",
-            Self::S3500 => "s3500",
-            Self::S3700 => "s3700",
-        }
+/// The subject of a name in a claim. The controller of the claim decides later whether an array is possible.
+///
+/// # Errors
+/// Claims do not have such a name.
+pub fn subject(text: &str) -> Result<Subject, SubjectError> {
+    if let Some(drive) = Subject::drive(text) {
+        return Ok(drive);
     }
-}
-
-/// The measured subject.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Subject {
-    /// One drive of the system, as an array of its own.
-    Single,
-    /// An array on a number of the system's drives.
-    Array {
-        /// Its level.
-        level: Level,
-        /// Its members.
-        members: u16,
-    },
-    /// Independent drives, all loaded at the same time.
-    Jbod(u16),
-    /// The slow drive that replaces a member for `slow=1`: half the rate, half the requests.
-    SlowSingle,
-    /// A drive by its own name.
-    Drive(NamedDrive),
-}
-
-impl Subject {
-    /// Number of members.
-    #[must_use]
-    pub const fn members(self) -> u16 {
-        match self {
-            Self::Array { members, .. } | Self::Jbod(members) => members,
-            Self::Single | Self::SlowSingle | Self::Drive(_) => 1,
-        }
-    }
-
-    /// The subject of a cell.
-    ///
-    /// # Errors
-    /// The level cannot have this number of drives.
-    pub(crate) fn cell(self) -> Result<cell::Subject, cell::SubjectError> {
-        Ok(match self {
-            Self::Single => cell::Subject::Single,
-            Self::Array { level, members } => cell::Subject::array(level, members)?,
-            Self::Jbod(members) => cell::Subject::array(Level::Jbod, members)?,
-            Self::SlowSingle => cell::Subject::SlowSingle,
-            Self::Drive(NamedDrive::Best15k) => cell::Subject::Best15k,
-            Self::Drive(NamedDrive::Ssd2009) => cell::Subject::Ssd2009,
-            Self::Drive(NamedDrive::DesktopSsd) => cell::Subject::DesktopSsd,
-            Self::Drive(NamedDrive::S3500) => cell::Subject::S3500,
-            Self::Drive(NamedDrive::S3700) => cell::Subject::S3700,
-        })
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Single => f.write_str("single"),
-            Self::Array { level, members } => write!(f, "{}x{members}", level.word()),
-            Self::Jbod(members) => write!(f, "jbodx{members}"),
-            Self::SlowSingle => f.write_str("slow_single"),
-            Self::Drive(drive) => f.write_str(drive.name()),
-        }
-    }
-}
-
-impl FromStr for Subject {
-    type Err = SubjectError;
-    fn from_str(text: &str) -> Result<Self, SubjectError> {
-        match text {
-            "single" => return Ok(Self::Single),
-            "slow_single" => return Ok(Self::SlowSingle),
-            _ => {}
-        }
-        if let Some(drive) = NamedDrive::ALL.into_iter().find(|drive| drive.name() == text) {
-            return Ok(Self::Drive(drive));
-        }
-        let unknown = || SubjectError::Unknown(clip(text));
-        let (kind, width) = text.rsplit_once('x').ok_or_else(unknown)?;
-        let digits = !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit()) && !width.starts_with('0');
-        if !digits {
-            return Err(unknown());
-        }
-        let members: u16 = width.parse().unwrap_or(u16::MAX);
-        let subject = if kind == JBOD {
-            Self::Jbod(members)
-        } else {
-            let level = LEVELS.into_iter().find(|level| level.word() == kind).ok_or_else(unknown)?;
-            Self::Array { level, members }
-        };
-        if members > MEMBERS_MAX {
-            return Err(SubjectError::TooWide(clip(text)));
-        }
-        Ok(subject)
+    let unknown = || SubjectError::Unknown(clip(text));
+    let (kind, width) = text.rsplit_once('x').ok_or_else(unknown)?;
+    let digits = !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit()) && !width.starts_with('0');
+    let level = LEVELS.into_iter().chain([Level::Jbod]).find(|level| level.word() == kind);
+    let Some(level) = level.filter(|_| digits) else { return Err(unknown()) };
+    match width.parse() {
+        Ok(members) if members <= MEMBERS_MAX => Ok(Subject::Array { level, members }),
+        _ => Err(SubjectError::TooWide(clip(text))),
     }
 }
 
@@ -202,17 +96,17 @@ mod tests {
 
     #[test]
     fn every_subject_reads_back_from_its_own_name() {
-        let mut subjects = vec![Subject::Single, Subject::SlowSingle, Subject::Jbod(6)];
-        subjects.extend(NamedDrive::ALL.map(Subject::Drive));
-        for level in LEVELS {
+        let mut subjects = Subject::DRIVES.map(|(_, drive)| drive).to_vec();
+        for level in LEVELS.into_iter().chain([Level::Jbod]) {
             for members in [1, 2, 9, 24, MEMBERS_MAX] {
                 subjects.push(Subject::Array { level, members });
             }
         }
         for subject in subjects {
-            assert_eq!(subject.to_string().parse(), Ok(subject));
+            let name = subject.to_string();
+            assert_eq!(super::subject(&name), Ok(subject));
             // The laboratory has the same names, and the same reason against an impossible array.
-            assert_eq!(subject.cell(), subject.to_string().parse(), "{subject}");
+            assert_eq!(subject.check().map(|()| subject), name.parse(), "{subject}");
         }
     }
 
@@ -222,12 +116,12 @@ mod tests {
         let unknown =
             ["", "x", "raid5", "raid5x", "raid5x04", "raid5x-1", "raid7x3", "RAID5x3", "raid5x3 ", "jbod", "x4"];
         for text in wide {
-            assert!(matches!(text.parse::<Subject>(), Err(SubjectError::TooWide(_))), "{text}");
+            assert!(matches!(subject(text), Err(SubjectError::TooWide(_))), "{text}");
         }
         for text in unknown {
-            assert!(matches!(text.parse::<Subject>(), Err(SubjectError::Unknown(_))), "{text}");
+            assert!(matches!(subject(text), Err(SubjectError::Unknown(_))), "{text}");
         }
-        let long = "y".repeat(1000).parse::<Subject>().expect_err("no name").to_string();
+        let long = subject(&"y".repeat(1000)).expect_err("no name").to_string();
         assert!(long.len() < 300 && long.contains("..."));
     }
 

@@ -1,136 +1,94 @@
-//! The workload of a claim: the method, and the defaults of the axes that a check leaves out.
+//! The workload of a claim: the load, and the defaults of the axes that a check leaves out.
 //!
 //! A claim's workload is partly prose (`"512..1M x2"`, `"1..256"`, `"wb|wt"`). A field gives a default only if it is
 //! one value. A workload must never cause an error: a field that is not one value gives no default.
 
 use crate::axes::{Axes, Axis, AxisValue};
 use crate::subject::clip;
+use openraid_methods::cell::{Direction, Pattern};
 use openraid_methods::metrics::Scheme;
 use serde_json::{Map, Value};
 
-/// The method of a claim's measurements.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Method {
-    /// No measurement.
-    Static,
-    /// Database: 8 KiB, random, a mix of reads and writes.
-    Database,
-    /// Sequential reads or writes by block size.
-    Sequential,
-    /// Random reads by block size.
-    RandomRead,
-    /// Random writes by block size.
-    RandomWrite,
-    /// Response time: 512 bytes, random, one at a time.
-    ResponseTime,
-    /// Sequential clients on disjoint zones.
-    MultiThreaded,
-    /// File-Server.
-    FileServer,
-    /// Web-Server.
-    WebServer,
-    /// Workstation.
-    Workstation,
-    /// FC-Test.
-    FcTest,
-    /// The transfer graph.
-    TransferGraph,
-    /// Application traces.
-    Applications,
-    /// RST: sequential, 128 KiB.
-    RstSequential,
-    /// RST: random, 4 KiB.
-    RstRandom,
+/// The name of a workload without a measurement.
+pub(crate) const STATIC: &str = "static-property";
+
+/// The names of all loads in workloads, and of none.
+pub const LOAD_NAMES: [&str; 15] = [
+    STATIC,
+    "database",
+    "sequential",
+    "random-read-by-block",
+    "random-write-by-block",
+    "response-time",
+    "multithreaded",
+    "file-server",
+    "web-server",
+    "workstation",
+    "fc-test",
+    "winbench99-transfer-graph",
+    "winbench99",
+    "rst-sequential",
+    "rst-random",
+];
+
+/// The load of a claim's measurements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClaimLoad {
+    /// The laboratory's pattern.
+    pub pattern: Pattern,
+    /// The direction, if claims have a load for each direction: random reads and random writes.
+    pub direction: Option<Direction>,
 }
 
-const METHODS: &[(&str, Method)] = &[
-    ("static-property", Method::Static),
-    ("database", Method::Database),
-    ("sequential", Method::Sequential),
-    ("random-read-by-block", Method::RandomRead),
-    ("random-write-by-block", Method::RandomWrite),
-    ("response-time", Method::ResponseTime),
-    ("multithreaded", Method::MultiThreaded),
-    ("file-server", Method::FileServer),
-    ("web-server", Method::WebServer),
-    ("workstation", Method::Workstation),
-    ("fc-test", Method::FcTest),
-    ("winbench99-transfer-graph", Method::TransferGraph),
-    ("winbench99", Method::Applications),
-    ("rst-sequential", Method::RstSequential),
-    ("rst-random", Method::RstRandom),
-];
-
-/// Other names of methods: their names in `openraid-lab review`.
-const ALIASES: &[(&str, Method)] = &[
-    ("multi-threaded", Method::MultiThreaded),
-    ("random", Method::RandomRead),
-    ("latency", Method::RstRandom),
-    ("fc-subset", Method::FcTest),
-    ("transfer-graph", Method::TransferGraph),
-    ("applications", Method::Applications),
-    ("application", Method::Applications),
-];
-
-/// The names of all methods.
-pub const METHOD_NAMES: [&str; METHODS.len()] = {
-    let mut names = [""; METHODS.len()];
-    let mut index = 0;
-    while index < METHODS.len() {
-        names[index] = METHODS[index].0;
-        index += 1;
+impl From<Pattern> for ClaimLoad {
+    fn from(pattern: Pattern) -> Self {
+        let direction = (pattern == Pattern::Random).then_some(Direction::Read);
+        Self { pattern, direction }
     }
-    names
-};
+}
 
-impl Method {
-    /// The method of a workload's `pattern`.
+impl ClaimLoad {
+    /// The load of a workload's `pattern`.
     #[must_use]
-    pub fn of(pattern: &str) -> Option<Self> {
-        METHODS.iter().chain(ALIASES).find(|(name, _)| *name == pattern).map(|(_, method)| *method)
+    pub fn of(name: &str) -> Option<Self> {
+        let (pattern, direction) = match name {
+            // Names in `openraid-lab review`. Latencies are measured by metrics of their own, with the random load.
+            "fc-subset" => (Pattern::FcTest, None),
+            "applications" => (Pattern::Application, None),
+            "latency" => (Pattern::SsdRandom, None),
+            _ => Pattern::from_workload(name)?,
+        };
+        let load = Self::from(pattern);
+        Some(Self { direction: direction.or(load.direction), ..load })
+    }
+
+    /// The load of a `pat`, and the direction that some of these words include.
+    #[must_use]
+    pub fn of_pat(pat: &str) -> Option<(Self, Option<Direction>)> {
+        let (pattern, direction) = Pattern::from_axis(pat)?;
+        let load = Self::from(pattern);
+        Some((Self { direction: load.direction.and(direction), ..load }, direction))
     }
 
     /// The name in a workload.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        METHODS.iter().find(|(_, method)| *method == self).map_or("?", |(name, _)| *name)
+    pub fn name(&self) -> &str {
+        match (&self.pattern, self.direction) {
+            (Pattern::Random, Some(Direction::Write)) => "random-write-by-block",
+            (Pattern::Random, _) => "random-read-by-block",
+            (Pattern::MultiThreaded, _) => "multithreaded",
+            (Pattern::TransferGraph, _) => "winbench99-transfer-graph",
+            (Pattern::Application, _) => "winbench99",
+            (pattern, _) => pattern.name(),
+        }
     }
-
-    /// The method of a `pat`, and the direction that some of these words include.
-    #[must_use]
-    pub fn of_pat(pat: &str) -> Option<(Self, Option<Direction>)> {
-        Some(match pat {
-            "db" => (Self::Database, None),
-            "sr" => (Self::Sequential, Some(Direction::Read)),
-            "sw" => (Self::Sequential, Some(Direction::Write)),
-            "rr" => (Self::RandomRead, Some(Direction::Read)),
-            "rw" => (Self::RandomWrite, Some(Direction::Write)),
-            "fs" => (Self::FileServer, None),
-            "web" => (Self::WebServer, None),
-            "ws" | "wk" => (Self::Workstation, None),
-            "mt" => (Self::MultiThreaded, None),
-            "rt" => (Self::ResponseTime, None),
-            "seqssd" => (Self::RstSequential, None),
-            "rndssd" => (Self::RstRandom, None),
-            _ => return None,
-        })
-    }
-}
-
-/// The direction of the data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// Towards the host.
-    Read,
-    /// From the host.
-    Write,
 }
 
 /// A claim's workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
-    /// The method.
-    pub method: Method,
+    /// The load; none if nothing is measured.
+    pub load: Option<ClaimLoad>,
     /// Defaults from the fields.
     pub defaults: Axes,
     /// The scheme of ratings, if the workload names one.
@@ -140,23 +98,19 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A workload without defaults.
-    #[must_use]
-    pub fn plain(method: Method) -> Self {
-        Self { method, defaults: Axes::new(), scheme: None, step_s: None }
-    }
-
     /// The workload from the fields of a claim. Without a pattern, it is `static-property`; a word of `pat` is
     /// accepted, too.
     ///
     /// # Errors
     /// The pattern, if it is unknown.
     pub fn from_fields(fields: &Map<String, Value>) -> Result<Self, String> {
-        let method = match fields.get("pattern").or_else(|| fields.get("pat")) {
-            None | Some(Value::Null) => Method::Static,
-            Some(Value::String(pattern)) => Method::of(pattern)
-                .or_else(|| Method::of_pat(pattern).map(|(method, _)| method))
-                .ok_or_else(|| pattern.clone())?,
+        let load = match fields.get("pattern").or_else(|| fields.get("pat")) {
+            None | Some(Value::Null) => None,
+            Some(Value::String(name)) if name == STATIC => None,
+            Some(Value::String(name)) => {
+                let load = ClaimLoad::of(name).or_else(|| ClaimLoad::of_pat(name).map(|(load, _)| load));
+                Some(load.ok_or_else(|| name.clone())?)
+            }
             Some(other) => return Err(other.to_string()),
         };
         let mut defaults = Axes::new();
@@ -171,14 +125,16 @@ impl Workload {
             let mut seconds = Axes::new();
             seconds.set(Axis::Secs, step).ok().and_then(|()| seconds.real(Axis::Secs))
         });
-        Ok(Self { method, defaults, scheme, step_s })
+        Ok(Self { load, defaults, scheme, step_s })
     }
 
     /// All inputs of the values, in one line.
     #[must_use]
     pub fn key(&self) -> String {
         let step = self.step_s.map_or_else(String::new, |seconds| format!("|{seconds}"));
-        format!("{}|{}|{}{step}", self.method.name(), self.defaults, self.scheme.map_or("-", Scheme::name))
+        let (load, scheme) =
+            (self.load.as_ref().map_or(STATIC, ClaimLoad::name), self.scheme.map_or("-", Scheme::name));
+        format!("{load}|{}|{scheme}{step}", self.defaults)
     }
 }
 
@@ -282,20 +238,21 @@ mod tests {
             "pattern": "database", "block": 8192, "read_pct": "0..100 step 10", "random_pct": 100, "qd": 16,
             "streams": 1, "cache": "wb+readahead, controller and drives (Performance mode)",
         }));
-        assert_eq!(load.method, Method::Database);
+        assert_eq!(load.load, ClaimLoad::of("database"));
         assert_eq!(load.defaults.to_string(), "qd=16, bs=8192, th=1, cache='wb'");
         let load =
             of(json!({"pattern": "sequential", "block": "128K", "qd": "1|16", "cache": "wb|wt", "cycle": "1|2"}));
         assert_eq!(load.defaults.to_string(), "bs=131072");
         let load = of(json!({"pattern": "fc-test", "block": null, "fs": "ntfs|fat32", "op": "create", "cycle": 2}));
         assert_eq!(load.defaults.to_string(), "op='create', cyc=2");
-        assert_eq!(of(json!({})).method, Method::Static);
+        assert_eq!(of(json!({})).load, None);
+        assert_eq!(of(json!({"pattern": "static-property"})).load, None);
     }
 
     #[test]
     fn every_axis_is_a_field_by_its_own_name() {
         let load = of(json!({"pat": "db", "rd": 0, "bs": "64K", "th": 2, "cyc": 1, "secs": 30, "block": 8192}));
-        assert_eq!(load.method, Method::Database);
+        assert_eq!(load.load, ClaimLoad::of("database"));
         assert_eq!(load.defaults.to_string(), "rd=0, bs=65536, th=2, cyc=1, secs=30");
         for axis in Axis::ALL.into_iter().filter(|axis| *axis != Axis::Pat) {
             assert!(fields_of_axes().any(|(field, known)| (field, known) == (axis.name(), axis)), "{axis:?}");
@@ -325,18 +282,29 @@ mod tests {
     }
 
     #[test]
-    fn every_method_and_every_pattern_word_is_known() {
-        for (name, method) in METHODS {
-            assert_eq!((Method::of(name), method.name()), (Some(*method), *name));
+    fn every_load_and_every_pattern_word_is_known() {
+        for name in LOAD_NAMES.into_iter().filter(|name| *name != STATIC) {
+            assert_eq!(ClaimLoad::of(name).expect(name).name(), name);
         }
-        // The names of methods in `openraid-lab review`.
-        for name in ["multi-threaded", "latency", "transfer-graph", "applications", "fc-subset"] {
-            assert!(Method::of(name).is_some(), "{name}");
+        // Names in `openraid-lab review`.
+        for (name, other) in [
+            ("multi-threaded", "multithreaded"),
+            ("random", "random-read-by-block"),
+            ("latency", "rst-random"),
+            ("fc-subset", "fc-test"),
+            ("transfer-graph", "winbench99-transfer-graph"),
+            ("applications", "winbench99"),
+            ("application", "winbench99"),
+        ] {
+            assert_eq!(ClaimLoad::of(name), ClaimLoad::of(other), "{name}");
+        }
+        for (pat, name) in [("rr", "random-read-by-block"), ("rw", "random-write-by-block"), ("sw", "sequential")] {
+            assert_eq!(ClaimLoad::of_pat(pat).map(|(load, _)| load), ClaimLoad::of(name), "{pat}");
         }
         for pat in ["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "wk", "mt", "rt", "seqssd", "rndssd"] {
-            assert!(Method::of_pat(pat).is_some(), "{pat}");
+            assert!(ClaimLoad::of_pat(pat).is_some(), "{pat}");
         }
-        assert!(Method::of_pat("xy").is_none() && Method::of("xy").is_none());
+        assert!(ClaimLoad::of_pat("xy").is_none() && ClaimLoad::of("xy").is_none());
         let strange = json!({"pattern": "xy"});
         assert_eq!(Workload::from_fields(strange.as_object().expect("object")), Err("xy".into()));
     }

@@ -9,7 +9,7 @@ use super::{wrong, Answer, CheckError};
 use crate::axes::{Axes, Axis, AxisValue};
 use crate::claim::Claim;
 use crate::metric::{Metric, MetricCall, MetricValue, Operations, Target};
-use crate::subject::{clip, Subject, JBOD};
+use crate::subject::{clip, subject, Level, Subject, JBOD};
 
 /// Axes that may follow the subject without a name.
 const fn positional(metric: Metric) -> &'static [Axis] {
@@ -45,16 +45,16 @@ fn target(metric: Metric, value: &Value<'_>) -> Result<Target, CheckError> {
             Ok(level) => Ok(Target::Level(level)),
             Err(error) => drives(name).map(Target::Subject).ok_or_else(|| unknown(error)),
         },
-        _ => name.parse().map(Target::Subject).map_err(unknown),
+        _ => subject(name).map(Target::Subject).map_err(unknown),
     }
 }
 
 /// The subject of a name for drives without a level.
 fn drives(name: &str) -> Option<Subject> {
     if name == JBOD {
-        return Some(Subject::Jbod(1));
+        return Some(Subject::Array { level: Level::Jbod, members: 1 });
     }
-    name.parse().ok().filter(|subject| !matches!(subject, Subject::Array { .. }))
+    subject(name).ok().filter(|drives| drives.level().is_none_or(|level| level == Level::Jbod))
 }
 
 fn axis_value(value: &Value<'_>) -> Option<AxisValue> {
@@ -116,7 +116,7 @@ fn call(claim: &Claim, metric: Metric, arguments: &Arguments<'_>) -> Result<Metr
     let mut axes = axes(metric, rest, named)?;
     // A name such as raid5x8 includes the number of members.
     let array = match first {
-        Value::Text(name) if &**name != JBOD => name.parse::<Subject>().ok(),
+        Value::Text(name) if &**name != JBOD => subject(name).ok(),
         _ => None,
     };
     if let (Metric::SurviveFraction, false, Some(array)) = (metric, axes.has(Axis::N), array) {

@@ -8,7 +8,7 @@ use super::value::Value;
 use super::{wrong, CheckError};
 use crate::axes::Axis;
 use crate::metric::Metric;
-use crate::subject::{clip, NamedDrive, Subject, JBOD, LEVELS};
+use crate::subject::{clip, subject, Subject, JBOD, LEVELS};
 
 /// Depths of loads with large depths.
 const QDL: [u16; 5] = [1, 4, 16, 64, 256];
@@ -87,7 +87,7 @@ pub fn value(name: &str, tolerance: f64) -> Option<Value<'static>> {
 /// Whether the name is one of an array, a drive, or a level without a width.
 fn is_of_arrays(name: &str) -> bool {
     let is_level = || name == JBOD || LEVELS.into_iter().any(|level| level.word() == name);
-    is_level() || name.parse::<Subject>().is_ok()
+    is_level() || subject(name).is_ok()
 }
 
 /// Check that all names of an expression are known, and that metrics have the named axes.
@@ -190,7 +190,7 @@ const NAME_MAX: usize = 40;
 fn unknown(name: &str) -> CheckError {
     let metrics = Metric::ALL.into_iter().map(Metric::name);
     let functions = functions::ALL.into_iter().map(|function| function.name);
-    let drives = NamedDrive::ALL.into_iter().map(NamedDrive::name).chain(["single", "slow_single"]);
+    let drives = Subject::DRIVES.into_iter().map(|(name, _)| name);
     let all = CONSTANTS.iter().copied().chain(metrics).chain(functions).chain(drives);
     let is_near = |(distance, _): &(usize, &str)| *distance <= CHANGES_MAX && *distance < name.len();
     let all = all.filter(|_| name.len() <= NAME_MAX);

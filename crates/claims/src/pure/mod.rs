@@ -13,7 +13,7 @@ pub use survive::{parity_share, survive_fraction, survive_nothing};
 
 use crate::axes::Axis;
 use crate::metric::{Metric, MetricCall, MetricValue, NotApplicable, Target};
-use crate::subject::Subject;
+use crate::subject::{Level, Subject};
 
 /// Answer a metric that needs no profile.
 ///
@@ -25,7 +25,7 @@ pub fn answer(call: &MetricCall) -> Result<MetricValue, NotApplicable> {
         (Metric::SurviveFraction, Target::Level(level)) => {
             survive_fraction(*level, narrow(call, Axis::N)?, narrow(call, Axis::K)?)?
         }
-        (Metric::ParityShare, Target::Subject(Subject::Array { level, members })) => {
+        (Metric::ParityShare, Target::Subject(Subject::Array { level, members })) if *level != Level::Jbod => {
             parity_share(*level, *members, narrow(call, Axis::Member)?)?
         }
         (Metric::SurviveFraction, Target::Subject(_)) => {

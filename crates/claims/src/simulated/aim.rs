@@ -1,23 +1,23 @@
-//! The meaning of a call: the method and every axis, completed from the claim's workload and the method's own defaults.
+//! The meaning of a call: the load and every axis, completed from the claim's workload and the load's own defaults.
 //!
 //! The claim's workload gives block size, depth, direction and clients to its own pattern only. So a metric with a
-//! method of its own (FC-Test, transfer graph, applications, latency) does not use them, nor does a check that names
+//! load of its own (FC-Test, transfer graph, applications, latency) does not use them, nor does a check that names
 //! another pattern. A pattern also uses only the axes that have a meaning for it; the others describe the test. An axis
 //! that a check gives must keep its meaning, and must never be ignored.
 
 use crate::axes::{Axes, Axis};
 use crate::language::names::{RND, SEQ};
 use crate::metric::{Metric, MetricCall, NotApplicable, Target};
-use crate::subject::Subject;
-use crate::workload::{Direction, Method};
-use openraid_methods::cell::{self, Pattern};
+use crate::subject::{Level, Subject};
+use crate::workload::{ClaimLoad, STATIC};
+use openraid_methods::cell::{self, Direction, Pattern};
 
-/// A method and its axes.
+/// A load and its axes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Aim {
-    /// The method.
-    pub method: Method,
-    /// Whether this is the latency method: the RST load, with a time for every request.
+    /// The load; none for a property of the array.
+    pub load: Option<ClaimLoad>,
+    /// Whether latencies are measured: the RST load, with a time for every request.
     latency: bool,
     /// Its axes.
     pub axes: Axes,
@@ -53,61 +53,83 @@ impl Aim {
     /// The aim of a call.
     ///
     /// # Errors
-    /// The metric has no meaning for the claim's method.
+    /// The metric has no meaning for the claim's load.
     pub fn of(call: &MetricCall) -> Result<Self, NotApplicable> {
-        let named = call.axes.text(Axis::Pat).and_then(Method::of_pat);
-        let own = match call.metric {
-            Metric::Fct => Some(Method::FcTest),
-            Metric::Lin => Some(Method::TransferGraph),
-            Metric::Score | Metric::Gain => Some(Method::Applications),
-            Metric::M4 | Metric::MeanUs | Metric::PctlUs => Some(Method::RstRandom),
+        let named = call.axes.text(Axis::Pat).and_then(ClaimLoad::of_pat);
+        let of_metric = match call.metric {
+            Metric::Fct => Some(ClaimLoad::from(Pattern::FcTest)),
+            Metric::Lin => Some(ClaimLoad::from(Pattern::TransferGraph)),
+            Metric::Score | Metric::Gain => Some(ClaimLoad::from(Pattern::Application)),
+            Metric::M4 | Metric::MeanUs | Metric::PctlUs => Some(ClaimLoad::from(Pattern::SsdRandom)),
             _ => None,
         };
-        if let (Some((named, _)), Some(own)) = (named, own) {
-            if named != own {
-                let (metric, method) = (call.metric.name(), own.name());
-                let reason =
-                    format!("{metric} is always measured by {method}; leave pat out, or ask for another metric");
+        if let (Some((named, _)), Some(load)) = (&named, &of_metric) {
+            if named != load {
+                let (metric, load) = (call.metric.name(), load.name());
+                let reason = format!("{metric} is always measured by {load}; leave pat out, or ask for another metric");
                 return Err(NotApplicable::new(reason));
             }
         }
-        let (method, direction) = match (named, own) {
-            (Some((method, direction)), None) => (method, direction),
-            (_, Some(method)) => (method, None),
-            (None, None) => (call.workload.method, None),
+        let (load, direction) = match (named, of_metric) {
+            (Some((load, direction)), None) => (Some(load), direction),
+            (_, Some(load)) => (Some(load), None),
+            (None, None) => (call.workload.load.clone(), None),
         };
-        if method == Method::Static && call.metric != Metric::Capacity {
+        if load.is_none() && call.metric != Metric::Capacity {
             let reason = format!("{} needs a load: name one with pat", call.metric.name());
             return Err(NotApplicable::new(reason));
         }
-        meaningless(call, method)?;
-        let (given, part) = part(call, method);
         let latency = matches!(call.metric, Metric::MeanUs | Metric::PctlUs);
-        let defaults = defaults(call, method, &pattern(method, latency), direction, &given);
-        let mut aim = Self { method, latency, axes: given.or(&defaults), part, given };
-        aim.habits(direction);
-        // The processor time of a load is known for the request size of the method.
-        let rst = matches!(method, Method::RstSequential | Method::RstRandom);
+        let pattern = load.as_ref().map(|load| &load.pattern);
+        let rst = matches!(pattern, Some(Pattern::SsdSequential | Pattern::SsdRandom));
+        if let Some(load) = &load {
+            meaningless(call, load)?;
+        }
+        let (given, part) = part(call, pattern);
+        let mut aim = Self { load, latency, axes: Axes::new(), part, given };
+        let defaults = aim.defaults(call, direction);
+        aim.axes = aim.given.or(&defaults);
+        if !aim.axes.has(Axis::Rd) && !aim.axes.has(Axis::Op) {
+            if let Some(direction) = direction.or(aim.load.as_ref().and_then(|load| load.direction)) {
+                aim.set(Axis::Rd, reads_of(direction).into());
+            }
+        }
+        // The processor time of a load is known for the request size of the pattern.
         if call.metric == Metric::Cpu && rst && !aim.axes.has(Axis::Qd) && !aim.axes.has(Axis::Oio) {
             aim.set(Axis::Qd, RST_DEPTH_MOST);
         }
         Ok(aim)
     }
 
-    /// The defaults of a method.
-    fn habits(&mut self, direction: Option<Direction>) {
-        let has_direction = self.axes.has(Axis::Rd) || self.axes.has(Axis::Op);
-        let read = match (self.method, direction) {
-            _ if has_direction => None,
-            (_, Some(Direction::Read)) => Some(100),
-            (_, Some(Direction::Write)) => Some(0),
-            (Method::RandomRead, None) => Some(100),
-            (Method::RandomWrite, None) => Some(0),
-            _ => None,
-        };
-        if let Some(read) = read {
-            self.set(Axis::Rd, read);
+    /// The workload's values for axes that neither the check nor the direction of its pattern gives.
+    fn defaults(&self, call: &MetricCall, direction: Option<Direction>) -> Axes {
+        let given = &self.given;
+        let mut defaults = call.workload.defaults.clone();
+        if self.load != call.workload.load {
+            defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
         }
+        defaults = useful(defaults, &self.pattern());
+        // A direction from the check excludes a share of reads from the workload, and the reverse.
+        if given.has(Axis::Op) || direction.is_some() {
+            defaults = defaults.without(Axis::Rd);
+        }
+        if given.has(Axis::Rd) || direction.is_some() {
+            defaults = defaults.without(Axis::Op);
+        }
+        if given.has(Axis::Qd) || given.has(Axis::Oio) {
+            defaults = defaults.without(Axis::Qd).without(Axis::Oio);
+        }
+        // Each client is a worker, so only one of the two numbers is used. The pattern's own name for it has precedence.
+        if given.has(Axis::Th) || (defaults.has(Axis::Th) && !given.has(Axis::Workers)) {
+            defaults = defaults.without(Axis::Workers);
+        } else if given.has(Axis::Workers) {
+            defaults = defaults.without(Axis::Th);
+        }
+        if call.metric == Metric::M4 {
+            // Regardless of the workload's block size.
+            defaults = defaults.number(Axis::Bs, M4_BLOCK);
+        }
+        defaults
     }
 
     fn set(&mut self, axis: Axis, value: u64) {
@@ -141,18 +163,19 @@ impl Aim {
         self
     }
 
-    /// All aims among which a peak is searched: the block sizes of the method. An RST method has one block size, so the
+    /// All aims among which a peak is searched: the block sizes of the pattern. An RST pattern has one block size, so the
     /// depths are used.
     pub fn peak_aims(&self, rst_depths: &[u64]) -> Vec<Self> {
-        let sizes: &[u64] = match self.method {
-            Method::Sequential => &SEQ,
-            Method::RandomRead | Method::RandomWrite => &RND,
+        let pattern = self.pattern();
+        let sizes: &[u64] = match pattern {
+            Pattern::Sequential => &SEQ,
+            Pattern::Random => &RND,
             _ => &[],
         };
         let deep = self.axes.has(Axis::Qd) || self.axes.has(Axis::Oio);
-        match self.method {
+        match pattern {
             _ if self.given.has(Axis::Bs) => vec![self.clone()],
-            Method::RstSequential | Method::RstRandom if !deep => {
+            Pattern::SsdSequential | Pattern::SsdRandom if !deep => {
                 rst_depths.iter().map(|depth| self.clone().at(Axis::Qd, *depth)).collect()
             }
             _ if sizes.is_empty() => vec![self.clone()],
@@ -160,9 +183,13 @@ impl Aim {
         }
     }
 
-    /// The laboratory's name of the method.
-    pub const fn pattern(&self) -> Pattern {
-        pattern(self.method, self.latency)
+    /// The pattern of its cells. A property of the array is the same for each pattern.
+    pub fn pattern(&self) -> Pattern {
+        match &self.load {
+            _ if self.latency => Pattern::Latency,
+            Some(load) => load.pattern.clone(),
+            None => Pattern::Database,
+        }
     }
 
     /// The axes in the form of the laboratory.
@@ -201,7 +228,7 @@ impl Aim {
         }
         self.direction(&mut cell)?;
         // The reviews tested new SSDs: their method has no preconditioning (M33 is a proposal).
-        if matches!(self.method, Method::RstSequential | Method::RstRandom) {
+        if matches!(self.pattern(), Pattern::SsdSequential | Pattern::SsdRandom | Pattern::Latency) {
             cell.fresh = Some(true);
         }
         Ok(cell)
@@ -210,20 +237,21 @@ impl Aim {
     /// `op` is a direction, or a step of FC-Test.
     fn direction(&self, cell: &mut cell::Axes) -> Result<(), NotApplicable> {
         let op = self.axes.text(Axis::Op);
-        if self.method == Method::FcTest {
+        if self.pattern() == Pattern::FcTest {
             let word = if op == Some("write") { Some("create") } else { op };
             cell.step = word.and_then(cell::FileStep::from_word);
             return Ok(());
         }
         match op {
             None => {}
-            Some(word) => match cell::Direction::from_word(word) {
+            Some(word) => match Direction::from_word(word) {
                 Some(direction) if cell.rd.is_some_and(|rd| rd != reads_of(direction)) => {
                     return Err(NotApplicable::new("op and rd contradict each other; give one of them"));
                 }
                 Some(direction) => cell.rd = Some(reads_of(direction)),
                 None => {
-                    let reason = format!("op='{word}' is a step of FC-Test, and this is {}", self.method.name());
+                    let load = self.load.as_ref().map_or(STATIC, ClaimLoad::name);
+                    let reason = format!("op='{word}' is a step of FC-Test, and this is {load}");
                     return Err(NotApplicable::new(reason));
                 }
             },
@@ -255,73 +283,21 @@ impl Aim {
     }
 }
 
-/// The laboratory's name of a method. The latency method is the RST load, with a time for every request.
-const fn pattern(method: Method, latency: bool) -> Pattern {
-    if latency {
-        return Pattern::Latency;
-    }
-    match method {
-        Method::Static | Method::Database => Pattern::Database,
-        Method::Sequential => Pattern::Sequential,
-        Method::RandomRead | Method::RandomWrite => Pattern::Random,
-        Method::ResponseTime => Pattern::ResponseTime,
-        Method::MultiThreaded => Pattern::MultiThreaded,
-        Method::FileServer => Pattern::FileServer,
-        Method::WebServer => Pattern::WebServer,
-        Method::Workstation => Pattern::Workstation,
-        Method::FcTest => Pattern::FcTest,
-        Method::TransferGraph => Pattern::TransferGraph,
-        Method::Applications => Pattern::Application,
-        Method::RstSequential => Pattern::SsdSequential,
-        Method::RstRandom => Pattern::SsdRandom,
-    }
-}
-
-/// The workload's values for a method, for axes that neither the check nor the direction of its pattern gives.
-fn defaults(call: &MetricCall, method: Method, pattern: &Pattern, way: Option<Direction>, given: &Axes) -> Axes {
-    let mut defaults = call.workload.defaults.clone();
-    if method != call.workload.method {
-        defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
-    }
-    defaults = useful(defaults, method, pattern);
-    // A direction from the check excludes a share of reads from the workload, and the reverse.
-    if given.has(Axis::Op) || way.is_some() {
-        defaults = defaults.without(Axis::Rd);
-    }
-    if given.has(Axis::Rd) || way.is_some() {
-        defaults = defaults.without(Axis::Op);
-    }
-    if given.has(Axis::Qd) || given.has(Axis::Oio) {
-        defaults = defaults.without(Axis::Qd).without(Axis::Oio);
-    }
-    // Each client is a worker, so only one of the two numbers is used. The method's own name for it has precedence.
-    if given.has(Axis::Th) || (defaults.has(Axis::Th) && !given.has(Axis::Workers)) {
-        defaults = defaults.without(Axis::Workers);
-    } else if given.has(Axis::Workers) {
-        defaults = defaults.without(Axis::Th);
-    }
-    if call.metric == Metric::M4 {
-        // Regardless of the workload's block size.
-        defaults = defaults.number(Axis::Bs, M4_BLOCK);
-    }
-    defaults
-}
-
-/// The workload's values with a meaning for its method. The others describe the test, and the laboratory refuses axes
+/// The workload's values with a meaning for a pattern. The others describe the test, and the laboratory refuses axes
 /// without a meaning for a pattern.
-fn useful(defaults: Axes, method: Method, pattern: &Pattern) -> Axes {
-    let files = matches!(method, Method::FcTest | Method::Applications);
+fn useful(defaults: Axes, pattern: &Pattern) -> Axes {
+    let files = matches!(pattern, Pattern::FcTest | Pattern::Application);
     let taken = cell::load_axes(pattern);
     let unused = |axis: &Axis| match axis {
         // The file system describes the formatting of the target: it stays for every pattern with files.
         Axis::Fs => !files,
-        Axis::Set => method != Method::FcTest,
-        Axis::App => method != Method::Applications,
+        Axis::Set => *pattern != Pattern::FcTest,
+        Axis::App => *pattern != Pattern::Application,
         // The field `streams` is for a sequential load of several clients only.
-        Axis::Th => method != Method::MultiThreaded,
+        Axis::Th => *pattern != Pattern::MultiThreaded,
         // Steps of FC-Test are not directions.
-        Axis::Op if method != Method::FcTest => {
-            let direction = defaults.text(Axis::Op).and_then(cell::Direction::from_word);
+        Axis::Op if *pattern != Pattern::FcTest => {
+            let direction = defaults.text(Axis::Op).and_then(Direction::from_word);
             direction.is_none() || !taken.contains(&Axis::Op.name())
         }
         axis => !taken.contains(&axis.name()),
@@ -331,7 +307,7 @@ fn useful(defaults: Axes, method: Method, pattern: &Pattern) -> Axes {
 }
 
 /// The check's axes without a direction that selects requests of a mixed load, and that direction.
-fn part(call: &MetricCall, method: Method) -> (Axes, Option<Direction>) {
+fn part(call: &MetricCall, pattern: Option<&Pattern>) -> (Axes, Option<Direction>) {
     let whole = (call.axes.clone(), None);
     let direction = match (call.metric, call.axes.text(Axis::Op)) {
         (Metric::Lat | Metric::Count, Some("read")) => Direction::Read,
@@ -339,7 +315,7 @@ fn part(call: &MetricCall, method: Method) -> (Axes, Option<Direction>) {
         _ => return whole,
     };
     let mixed = call.axes.whole(Axis::Rd).is_some_and(|reads| (1..100).contains(&reads));
-    let mix = matches!(method, Method::FileServer | Method::WebServer | Method::Workstation);
+    let mix = matches!(pattern, Some(Pattern::FileServer | Pattern::WebServer | Pattern::Workstation));
     if mixed || mix {
         (call.axes.clone().without(Axis::Op), Some(direction))
     } else {
@@ -347,23 +323,25 @@ fn part(call: &MetricCall, method: Method) -> (Axes, Option<Direction>) {
     }
 }
 
-/// Reject axes of the check without a meaning for the method or the metric, and arrays on which the method cannot run.
-fn meaningless(call: &MetricCall, method: Method) -> Result<(), NotApplicable> {
-    use Method::{Applications, FcTest, TransferGraph};
+/// Reject axes of the check without a meaning for the load or the metric, and arrays on which the load cannot run.
+fn meaningless(call: &MetricCall, load: &ClaimLoad) -> Result<(), NotApplicable> {
+    use Pattern::{Application, FcTest, TransferGraph};
+    let (name, pattern) = (load.name(), &load.pattern);
     let metric = call.metric.name();
     let given = |axis: Axis| call.axes.has(axis);
     if call.metric == Metric::Capacity {
         return Ok(());
     }
-    for (axis, methods) in [
+    for (axis, patterns) in [
         (Axis::Pos, &[TransferGraph][..]),
         (Axis::Set, &[FcTest]),
-        (Axis::App, &[Applications]),
-        (Axis::Fs, &[FcTest, Applications]),
+        (Axis::App, &[Application]),
+        (Axis::Fs, &[FcTest, Application]),
     ] {
-        if given(axis) && !methods.contains(&method) {
-            let (axis, names) = (axis.name(), methods.iter().map(|one| one.name()).collect::<Vec<_>>().join(" and "));
-            let reason = format!("{axis} means nothing to {}: it belongs to {names}; leave it out", method.name());
+        if given(axis) && !patterns.contains(pattern) {
+            let loads: Vec<ClaimLoad> = patterns.iter().cloned().map(ClaimLoad::from).collect();
+            let names = loads.iter().map(ClaimLoad::name).collect::<Vec<_>>().join(" and ");
+            let reason = format!("{} means nothing to {name}: it belongs to {names}; leave it out", axis.name());
             return Err(NotApplicable::new(reason));
         }
     }
@@ -378,20 +356,19 @@ fn meaningless(call: &MetricCall, method: Method) -> Result<(), NotApplicable> {
         let reason = format!("{metric} is made over {over}; leave {} out, or ask for another metric", axis.name());
         return Err(NotApplicable::new(reason));
     }
-    if matches!(call.target, Target::Subject(Subject::Jbod(_)))
-        && matches!(method, FcTest | TransferGraph | Applications)
-    {
-        let reason = format!("{} is of one array, and these are drives side by side; ask for single", method.name());
+    let is_jbod = matches!(call.target, Target::Subject(Subject::Array { level: Level::Jbod, .. }));
+    if is_jbod && matches!(pattern, FcTest | TransferGraph | Application) {
+        let reason = format!("{name} is of one array, and these are drives side by side; ask for single");
         return Err(NotApplicable::new(reason));
     }
     Ok(())
 }
 
 /// Percentage of reads for a direction.
-const fn reads_of(direction: cell::Direction) -> u8 {
+const fn reads_of(direction: Direction) -> u8 {
     match direction {
-        cell::Direction::Read => 100,
-        cell::Direction::Write => 0,
+        Direction::Read => 100,
+        Direction::Write => 0,
     }
 }
 
@@ -404,8 +381,7 @@ fn percent(factor: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subject::Level;
-    use crate::workload::{Workload, METHOD_NAMES};
+    use crate::workload::{Workload, LOAD_NAMES};
     use openraid_methods::cell::CellSpec;
     use serde_json::json;
 
@@ -481,17 +457,17 @@ mod tests {
             "warm_s": 5, "zone": "full", "set": "iso", "fs": "ntfs", "app": "business", "cache": "wb", "cache_mib": 64,
             "cycle": 1, "rep": 2,
         });
-        let metric = |method| match method {
-            Method::FcTest => Metric::Fct,
-            Method::TransferGraph => Metric::Lin,
-            Method::Applications => Metric::Score,
+        let metric = |load: ClaimLoad| match load.pattern {
+            Pattern::FcTest => Metric::Fct,
+            Pattern::TransferGraph => Metric::Lin,
+            Pattern::Application => Metric::Score,
             _ => Metric::Iops,
         };
-        for name in METHOD_NAMES.into_iter().filter(|name| *name != "static-property") {
+        for name in LOAD_NAMES.into_iter().filter(|name| *name != STATIC) {
             for (depth, op) in [("qd", "read"), ("oio", "copy_same")] {
                 let mut load = all.clone();
                 (load["pattern"], load[depth], load["op"]) = (json!(name), json!(4), json!(op));
-                let metric = metric(Method::of(name).expect("a method"));
+                let metric = metric(ClaimLoad::of(name).expect("a load"));
                 // Like the metric `score` with a total, which is for several applications.
                 let call = call(metric, load, Axes::new());
                 let aim = Aim::of(&call).expect(name).word(Axis::App, "winmark99");
@@ -536,7 +512,7 @@ mod tests {
 
     #[test]
     fn a_value_without_meaning_is_reported() {
-        let jbod = Target::Subject(Subject::Jbod(4));
+        let jbod = Target::Subject(Subject::Array { level: Level::Jbod, members: 4 });
         let load = json!({"pattern": "database", "fs": "ntfs"});
         let refused = |metric, target: &Target, axes: Axes| {
             Aim::of(&MetricCall { target: target.clone(), ..call(metric, load.clone(), axes) }).is_err()

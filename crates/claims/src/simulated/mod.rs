@@ -15,9 +15,8 @@ use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Tar
 use crate::pure::{self, Manner};
 use crate::store::Store;
 use crate::subject::{Level, Subject};
-use crate::workload::{Direction, Method};
 use aim::Aim;
-use openraid_methods::cell::{self, CellSpec, Effort, Pattern};
+use openraid_methods::cell::{self, CellSpec, Direction, Effort, Pattern};
 use openraid_methods::metrics::Scheme;
 use openraid_methods::target::{SimTarget, Target as _};
 use openraid_models::{ControllerKind, ControllerProfile, Library};
@@ -80,7 +79,8 @@ impl Simulated {
 
     /// The cell of an aim.
     fn cell(&self, call: &MetricCall, aim: &Aim) -> Result<CellSpec, NotApplicable> {
-        let subject = call.subject()?.cell().map_err(|error| NotApplicable::new(error.to_string()))?;
+        let subject = call.subject()?;
+        subject.check().map_err(|error| NotApplicable::new(error.to_string()))?;
         let system = self.controller(&call.system)?.head.name.clone();
         let mut cell = CellSpec::new(&system, subject, aim.pattern()).with(aim.cell_axes()?);
         // Tails and shares of members need more requests than means.
@@ -109,7 +109,7 @@ impl Simulated {
 
     /// The figure of one cell, for the array or for one member.
     fn figure(&self, call: &MetricCall, aim: &Aim, of: Figure) -> Result<f64, NotApplicable> {
-        if aim.method == Method::TransferGraph && aim.axes.has(Axis::Pos) {
+        if aim.pattern() == Pattern::TransferGraph && aim.axes.has(Axis::Pos) {
             return match of {
                 Figure::Mbps => self.linear(call, aim),
                 Figure::Iops => Err(NotApplicable::new("a place of the transfer graph has MB/s; ask for lin or mbps")),
@@ -123,7 +123,8 @@ impl Simulated {
             (Some(member), _) => {
                 let index = usize::try_from(member).unwrap_or(usize::MAX);
                 // By default, a JBOD has a worker for each drive. The members of an array have commands only.
-                let own = matches!(call.subject()?, Subject::Jbod(_)) && reading.workers.len() == reading.members.len();
+                let own =
+                    call.subject()?.level() == Some(Level::Jbod) && reading.workers.len() == reading.members.len();
                 let parts = if own { &reading.workers } else { &reading.members };
                 let part = parts.get(index).ok_or_else(|| no_member(member, parts.len()))?;
                 Ok(if of == Figure::Iops { part.iops } else { part.mbps })
@@ -143,20 +144,20 @@ impl Simulated {
 
     /// The pattern's own metric, for ratios.
     fn own(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
-        match aim.method {
-            Method::Sequential | Method::MultiThreaded | Method::RstSequential | Method::FcTest => {
+        match aim.pattern() {
+            Pattern::Sequential | Pattern::MultiThreaded | Pattern::SsdSequential | Pattern::FcTest => {
                 self.figure(call, aim, Figure::Mbps)
             }
-            Method::Applications => self.score(call, aim),
-            Method::TransferGraph => self.linear(call, aim),
+            Pattern::Application => self.score(call, aim),
+            Pattern::TransferGraph => self.linear(call, aim),
             _ => self.figure(call, aim, Figure::Iops),
         }
     }
 
     fn rating(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
         let pattern = aim.pattern();
-        let scheme = call.workload.scheme.unwrap_or(match aim.method {
-            Method::Workstation => Scheme::R2,
+        let scheme = call.workload.scheme.unwrap_or(match pattern {
+            Pattern::Workstation => Scheme::R2,
             _ => Scheme::R1,
         });
         let depths = scheme.depths(&pattern);
@@ -218,10 +219,10 @@ impl Simulated {
     /// series), or else the method's.
     fn count(&self, call: &MetricCall, mut aim: Aim) -> Result<f64, NotApplicable> {
         if !aim.axes.has(Axis::Secs) {
-            let step = call.workload.step_s.filter(|_| aim.method == call.workload.method);
-            let own = match aim.method {
-                Method::ResponseTime => Some(RESPONSE_TIME_SECONDS),
-                Method::Sequential => Some(SEQUENTIAL_SECONDS),
+            let step = call.workload.step_s.filter(|_| aim.load == call.workload.load);
+            let own = match aim.pattern() {
+                Pattern::ResponseTime => Some(RESPONSE_TIME_SECONDS),
+                Pattern::Sequential => Some(SEQUENTIAL_SECONDS),
                 _ => None,
             };
             let Some(seconds) = step.or(own) else {
@@ -262,11 +263,11 @@ impl Simulated {
         let subject = call.subject()?;
         match (subject, aim.axes.whole(Axis::Member)) {
             (_, None) => Ok(bytes / 1e9),
-            (Subject::Jbod(members), Some(member)) if member >= members.into() => {
+            (Subject::Array { level: Level::Jbod, members }, Some(member)) if member >= members.into() => {
                 Err(no_member(member, members.into()))
             }
             // The drives of a JBOD are equal.
-            (Subject::Jbod(members), Some(_)) => Ok(bytes / f64::from(members) / 1e9),
+            (Subject::Array { level: Level::Jbod, members }, Some(_)) => Ok(bytes / f64::from(members) / 1e9),
             _ => whole(call, aim).map(|()| bytes / 1e9),
         }
     }
@@ -296,8 +297,7 @@ impl Simulated {
         let controller = self.controller_of(call)?;
         let level = match &call.target {
             Target::Level(level) => *level,
-            Target::Subject(Subject::Jbod(_)) => Level::Jbod,
-            Target::Subject(_) => Level::Single,
+            Target::Subject(drives) => drives.level().unwrap_or(Level::Single),
             Target::Link(_) => return Err(NotApplicable::new("min_members is asked of a level")),
         };
         let rule = controller

@@ -84,16 +84,43 @@ impl fmt::Display for SubjectError {
 impl std::error::Error for SubjectError {}
 
 impl Subject {
+    /// All single drives, by their names.
+    pub const DRIVES: [(&'static str, Self); 7] = [
+        ("single", Self::Single),
+        ("slow_single", Self::SlowSingle),
+        ("best15k", Self::Best15k),
+        ("ssd2009", Self::Ssd2009),
+        ("desktop_ssd", Self::DesktopSsd),
+        ("s3500", Self::S3500),
+        ("s3700", Self::S3700),
+    ];
+
+    /// The drive with this name.
+    #[must_use]
+    pub fn drive(name: &str) -> Option<Self> {
+        Self::DRIVES.into_iter().find(|(known, _)| *known == name).map(|(_, drive)| drive)
+    }
+
     /// An array of this level.
     ///
     /// # Errors
     /// The level cannot have this number of drives.
     pub fn array(level: Level, members: u16) -> Result<Self, SubjectError> {
-        if members < level.members_min() || members > members_max(level) {
-            let word = format!("{}x{members}", level.word());
-            return Err(SubjectError::Members { word, level });
+        let array = Self::Array { level, members };
+        array.check().map(|()| array)
+    }
+
+    /// Is the number of drives possible?
+    ///
+    /// # Errors
+    /// The level cannot have this number of drives.
+    pub fn check(self) -> Result<(), SubjectError> {
+        match self {
+            Self::Array { level, members } if members < level.members_min() || members > members_max(level) => {
+                Err(SubjectError::Members { word: self.to_string(), level })
+            }
+            _ => Ok(()),
         }
-        Ok(Self::Array { level, members })
     }
 
     /// Number of drives.
@@ -134,13 +161,10 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Array { level, members } => write!(f, "{}x{members}", level.word()),
-            Self::Single => f.write_str("single"),
-            Self::SlowSingle => f.write_str("slow_single"),
-            Self::Best15k => f.write_str("best15k"),
-            Self::Ssd2009 => f.write_str("ssd2009"),
-            Self::DesktopSsd => f.write_str("desktop_ssd"),
-            Self::S3500 => f.write_str("s3500"),
-            Self::S3700 => f.write_str("s3700"),
+            drive => {
+                let (name, _) = Self::DRIVES.iter().find(|(_, known)| known == drive).expect("every drive has a name");
+                f.write_str(name)
+            }
         }
     }
 }
@@ -149,15 +173,8 @@ impl FromStr for Subject {
     type Err = SubjectError;
 
     fn from_str(word: &str) -> Result<Self, SubjectError> {
-        match word {
-            "single" => return Ok(Self::Single),
-            "slow_single" => return Ok(Self::SlowSingle),
-            "best15k" => return Ok(Self::Best15k),
-            "ssd2009" => return Ok(Self::Ssd2009),
-            "desktop_ssd" => return Ok(Self::DesktopSsd),
-            "s3500" => return Ok(Self::S3500),
-            "s3700" => return Ok(Self::S3700),
-            _ => {}
+        if let Some(drive) = Self::drive(word) {
+            return Ok(drive);
         }
         let is_array = word.starts_with("raid") || word.starts_with("jbod") || word.starts_with("linear");
         let Some((level, members)) = word.rsplit_once('x').filter(|_| is_array) else {
