@@ -70,6 +70,8 @@ fn files_that_are_no_claims_are_refused_with_the_place() {
     lab.line("validate --claims nowhere.json").refused(64, &["nowhere.json"]);
     std::fs::write(lab.path("bad.json"), r#"[{"id": "x", "system": "s"}]"#).expect("written");
     lab.line("validate --claims bad.json").refused(64, &["bad.json", "claim 1 (x)", "field 'check'"]);
+    std::fs::write(lab.path("binary.json"), [b"[{\"id\": \"".as_slice(), &[0xff, 0xfe]].concat()).expect("written");
+    lab.line("validate --claims binary.json").refused(64, &["binary.json", "UTF-8"]);
     std::fs::write(lab.path("claims.json"), CLAIMS).expect("written");
     lab.line("validate --claims claims.json --only z").refused(64, &["--only z", "claims.json"]);
     lab.line("validate --claims claims.json --only a-1 --models nowhere").refused(64, &["nowhere"]);
