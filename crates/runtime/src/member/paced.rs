@@ -186,8 +186,8 @@ impl Lateness {
 
     /// The mean delay.
     #[must_use]
-    pub const fn mean(&self) -> Nanos {
-        Nanos(if self.answers == 0 { 0 } else { self.sum.get() / self.answers })
+    pub fn mean(&self) -> Nanos {
+        Nanos(self.sum.get().checked_div(self.answers).unwrap_or(0))
     }
 }
 
