@@ -207,6 +207,7 @@ mod tests {
             discard_zeroes: false,
             write_zeroes: false,
             room_wait: Nanos::ZERO,
+            flush_waits: false,
         };
         assert!(base.channels.attach(DriveId(0), info));
         base.now = Instant(7 * SECOND);

@@ -2,7 +2,7 @@
 
 use openraid_units::{ArrayId, ArrayOffset, BlockSize, DriveLba, Nanos, Sectors, Tag, Token};
 
-use crate::actions::JobColumn;
+use crate::actions::{DriveOp, JobColumn};
 
 /// The kind of a host request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,9 +208,23 @@ pub struct DriveInfo {
     pub discard_zeroes: bool,
     /// Does it support [`crate::actions::DriveOp::WriteZeroes`]?
     pub write_zeroes: bool,
-    /// How long its storage keeps a write that has no room before it refuses the write. A command is overdue that much
-    /// later. Zero: it refuses at once.
+    /// How long its storage keeps a write or a zeroing that has no room before it refuses the command, which is overdue
+    /// that much later. Zero: it refuses at once.
     pub room_wait: Nanos,
+    /// Does its storage keep flushes and discards as well? A file system needs room for its own records then.
+    pub flush_waits: bool,
+}
+
+impl DriveInfo {
+    /// How long its storage may keep such a command for lack of room.
+    #[must_use]
+    pub const fn keeps(&self, op: DriveOp) -> Nanos {
+        match op {
+            DriveOp::Read => Nanos::ZERO,
+            DriveOp::Flush | DriveOp::Discard if !self.flush_waits => Nanos::ZERO,
+            _ => self.room_wait,
+        }
+    }
 }
 
 /// The reason for the next call of the controller.

@@ -89,6 +89,8 @@ flaws! {
     JoinedEarly = "joined-early", "a journal device that joins counts before the log is copied";
     /// A round of the journal flushes every set in session.
     RoundOfOneSet = "round-of-one-set", "the journal's tail moves on after a flush of one of two arrays";
+    /// Each command has its time limit.
+    OverdueLate = "overdue-late", "a silent drive is noticed when a drive that waits for room is overdue";
 }
 
 /// The planted bug, if any.

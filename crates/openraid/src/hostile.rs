@@ -25,6 +25,7 @@ pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
         discard_zeroes: false,
         write_zeroes: false,
         room_wait: Nanos::ZERO,
+        flush_waits: false,
     };
     ProbedMember {
         spec: crate::members::spec(name).expect("a name"),

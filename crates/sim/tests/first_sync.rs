@@ -58,6 +58,7 @@ impl Bench {
                 discard_zeroes: false,
                 write_zeroes: false,
                 room_wait: Nanos::ZERO,
+                flush_waits: false,
             };
             bench.controller.admin(Token(0), AdminCommand::AttachDrive { drive: DriveId(index), info });
         }

@@ -109,6 +109,7 @@ impl Controller {
         self.base.planted = crate::planted::Planted::new(flaw);
         let planted = self.base.planted;
         self.sets.values_mut().for_each(|set| set.plant(planted));
+        self.base.channels.plant(planted);
     }
 
     /// Set the wall clock: the time since 1970 at [`Instant::ZERO`]. It is used in superblocks only.

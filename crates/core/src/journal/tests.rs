@@ -50,6 +50,7 @@ fn drives() -> (Base, Actions) {
         discard_zeroes: false,
         write_zeroes: false,
         room_wait: Nanos::ZERO,
+        flush_waits: false,
     };
     assert!((0..2).all(|drive| base.channels.attach(DriveId(drive), info)));
     let actions = Actions::new(&base.limits);

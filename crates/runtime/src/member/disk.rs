@@ -17,6 +17,8 @@ pub fn info(facts: &Facts) -> DriveInfo {
         discard_zeroes: facts.discard_zeroes,
         write_zeroes: facts.fast_zero,
         room_wait: facts.room_wait,
+        // A flush of a file writes records of the file system too.
+        flush_waits: !facts.block_device,
     }
 }
 

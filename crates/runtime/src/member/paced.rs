@@ -128,6 +128,7 @@ impl PacedMember {
             discard_zeroes: false,
             write_zeroes: false,
             room_wait: Nanos::ZERO,
+            flush_waits: false,
         }
     }
 

@@ -28,6 +28,7 @@ impl RamDisk {
             discard_zeroes: true,
             write_zeroes: true,
             room_wait: Nanos::ZERO,
+            flush_waits: false,
         }
     }
 

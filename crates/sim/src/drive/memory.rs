@@ -31,6 +31,9 @@ use crate::random::Random;
 /// Writes in the volatile cache, at most. Beyond that the oldest writes reach the medium without a flush.
 const CACHED_WRITES_MAX: usize = 4096;
 
+/// One flush or discard in this number needs room for records of a full file system.
+const RECORDS_NEED_ROOM: u64 = 4;
+
 /// The result of a write on the medium.
 #[derive(Clone, Debug)]
 enum Content {
@@ -83,6 +86,8 @@ struct IssuedCommand {
     covers: u64,
     /// No scheduled event ends the command.
     stuck: bool,
+    /// Its storage has no room for it and keeps it for a while.
+    kept: bool,
 }
 
 /// Completed commands by kind, and their sectors.
@@ -188,13 +193,26 @@ impl MemoryDrive {
             }
         };
         let stuck = self.faults.hang && !self.faults.gone;
-        let issued = IssuedCommand { command: *command, bytes, covers: self.sequence, stuck };
+        let kept = !stuck && self.keeps(command);
+        let issued = IssuedCommand { command: *command, bytes, covers: self.sequence, stuck, kept };
         let earlier = self.issued.insert(command.tag.0, issued);
         assert!(earlier.is_none(), "{:?} was issued twice", command.tag);
         if stuck {
             Issue::Never
         } else {
-            Issue::After(self.service_time(command.op))
+            let wait = if kept { self.spec.room_wait } else { Nanos::ZERO };
+            Issue::After(wait + self.service_time(command.op))
+        }
+    }
+
+    /// Whether its storage keeps a command that it has no room for.
+    fn keeps(&mut self, command: &DriveCommand) -> bool {
+        let Some(room) = self.faults.room.as_ref().filter(|room| !room.waited) else { return false };
+        let info = self.spec.info();
+        match command.op {
+            _ if info.keeps(command.op) == Nanos::ZERO => false,
+            DriveOp::Flush | DriveOp::Discard => room.is_used_up() && self.random.chance(1, RECORDS_NEED_ROOM),
+            _ => room.lacks(command.lba, command.len),
         }
     }
 
@@ -244,7 +262,11 @@ impl MemoryDrive {
         if let (DriveOp::Write { .. }, Some(frames), Some(bytes)) = (command.op, &frames, &issued.bytes) {
             assert!(**frames == **bytes, "frames changed while they were written: {command:?}");
         }
+        let waited = issued.kept;
         let result = self.carry_out(&command, issued, frames);
+        if let (true, Err(DriveError::NoSpace), Some(room)) = (waited, result, &mut self.faults.room) {
+            room.waited = true;
+        }
         if let (Err(error), false) = (result, matches!(command.op, DriveOp::Read | DriveOp::Flush)) {
             let list = if error == DriveError::Gone { &mut self.faults.torn } else { &mut self.faults.refused };
             list.push((command.lba, command.len));
@@ -470,6 +492,12 @@ impl MemoryDrive {
             sector[byte % SECTOR_LEN] ^= mask;
             image.write(lba, &sector);
         }
+    }
+
+    /// The data of a range is lost, silently: it reads as zeroes.
+    pub fn lose(&mut self, lba: DriveLba, len: Sectors) {
+        self.remember(lba, len);
+        self.poke(lba, &vec![0; byte_count(len)]);
     }
 
     /// Read without a command.

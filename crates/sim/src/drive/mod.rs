@@ -64,6 +64,10 @@ pub struct DriveSpec {
     pub volatile_cache: bool,
     /// The content of unwritten places.
     pub fresh: FreshContent,
+    /// How long its storage keeps a write that has no room before it refuses the write.
+    pub room_wait: Nanos,
+    /// Whether its storage may keep flushes and discards as well.
+    pub flush_waits: bool,
 }
 
 impl DriveSpec {
@@ -81,6 +85,8 @@ impl DriveSpec {
             write_zeroes: true,
             volatile_cache: true,
             fresh: FreshContent::Zeroes,
+            room_wait: Nanos::ZERO,
+            flush_waits: false,
         }
     }
 
@@ -94,7 +100,8 @@ impl DriveSpec {
             discard: self.discard,
             discard_zeroes: self.discard_zeroes,
             write_zeroes: self.write_zeroes,
-            room_wait: Nanos::ZERO,
+            room_wait: self.room_wait,
+            flush_waits: self.flush_waits,
         }
     }
 }

@@ -138,6 +138,7 @@ impl NullMachine {
             discard_zeroes: false,
             write_zeroes: false,
             room_wait: Nanos::ZERO,
+            flush_waits: false,
         }
     }
 

@@ -258,6 +258,7 @@ impl Setup<'_> {
             discard_zeroes: false,
             write_zeroes: false,
             room_wait: Nanos::ZERO,
+            flush_waits: false,
         };
         self.admin(AdminCommand::AttachDrive { drive, info }).map(|_| ())
     }

@@ -68,7 +68,7 @@ policy_fields!(policy);
 
 fields! {
     BlockRequest { token, array, kind, offset, len }
-    DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes, room_wait }
+    DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes, room_wait, flush_waits }
     NewMember { drive, superblock, returning }
     BadRange { at, len }
     LogPlace { sequence, position }

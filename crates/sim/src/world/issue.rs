@@ -127,7 +127,7 @@ impl World {
         match (issue, self.paces.get_mut(command.drive.index())) {
             (Issue::After(_), Some(Some(model))) if is_reported => model.submit(now, command),
             (Issue::After(time), _) => self.schedule(ticket, now + time),
-            (Issue::Never, _) => {}
+            (Issue::Never, _) => self.expect_silence(command),
         }
     }
 

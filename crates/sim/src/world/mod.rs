@@ -15,6 +15,7 @@ mod issue;
 pub mod journal;
 mod pace;
 mod power;
+mod silence;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -130,6 +131,8 @@ pub struct World {
     hosts: BTreeMap<Token, Host>,
     finished: VecDeque<(Token, FinishedRequest)>,
     next_token: u64,
+    /// Commands that drives took and do not answer, each with its drive and the time at which it must be given up.
+    silent: Vec<(DriveId, Instant)>,
     admin_waiting: BTreeMap<Token, Instant>,
     admin_answers: BTreeMap<Token, AdminReply>,
     notices: Vec<Notice>,
@@ -187,6 +190,7 @@ impl World {
             hosts: BTreeMap::new(),
             finished: VecDeque::new(),
             next_token: 1,
+            silent: Vec::new(),
             admin_waiting: BTreeMap::new(),
             admin_answers: BTreeMap::new(),
             notices: Vec::new(),
@@ -321,20 +325,32 @@ impl World {
     /// Pull a drive: commands in flight and later commands end with an error.
     pub fn pull(&mut self, drive: DriveId) {
         let stuck = self.drive_mut(drive).pull();
+        self.expect_answers(drive);
         self.soon(&stuck);
     }
     /// Let a drive that hung answer again, late.
     pub fn release(&mut self, drive: DriveId) {
         let stuck = self.drive_mut(drive).release();
+        self.expect_answers(drive);
         self.soon(&stuck);
     }
     /// Lose the connection to a drive: see [`MemoryDrive::disconnect`].
     pub fn disconnect(&mut self, drive: DriveId) {
-        let is_of_drive = |action: &InFlight| matches!(action, InFlight::Drive(command) if command.drive == drive);
-        let tickets: BTreeSet<Ticket> =
-            self.in_flight.iter().filter(|(_, action)| is_of_drive(action)).map(|(ticket, _)| *ticket).collect();
-        self.due.retain(|Reverse(due)| !tickets.contains(&due.ticket));
+        self.never(|command| command.drive == drive);
         self.drive_mut(drive).disconnect();
+    }
+    /// There is room again for a drive: its storage carries out what it has kept.
+    pub fn give_room(&mut self, drive: DriveId) {
+        let kept = self.drive_mut(drive).give_room();
+        self.never(|command| kept.contains(&command.tag));
+        self.soon(&kept);
+    }
+    /// No scheduled event ends these commands.
+    fn never(&mut self, which: impl Fn(&DriveCommand) -> bool) {
+        let is_one = |action: &InFlight| matches!(action, InFlight::Drive(command) if which(command));
+        let tickets: BTreeSet<Ticket> =
+            self.in_flight.iter().filter(|(_, action)| is_one(action)).map(|(ticket, _)| *ticket).collect();
+        self.due.retain(|Reverse(due)| !tickets.contains(&due.ticket));
     }
     pub(super) fn soon(&mut self, tags: &[Tag]) {
         let stuck = |action: &InFlight| matches!(action, InFlight::Drive(command) if tags.contains(&command.tag));
@@ -411,6 +427,7 @@ impl World {
             };
             self.now = self.now.max(next);
             self.complete_due();
+            self.judge_silence();
         }
         self.events += 1;
         self.idle_looks += u64::from(!self.advance());

@@ -34,6 +34,7 @@ impl World {
     /// Cut the power of one drive. The drive is absent, and loses its unflushed writes.
     pub fn vanish(&mut self, drive: DriveId) {
         let stuck = self.drive_mut(drive).vanish();
+        self.expect_answers(drive);
         self.soon(&stuck);
     }
 
@@ -49,6 +50,7 @@ impl World {
         // Commands in the models are lost.
         self.paces.clear();
         self.due.clear();
+        self.silent.clear();
         self.in_flight.clear();
         self.claims.clear();
         self.admin_waiting.clear();
@@ -77,6 +79,7 @@ impl World {
             drive.forget_commands();
         }
         self.in_flight.clear();
+        self.silent.clear();
         self.controller = Controller::new(limits.clone()).unwrap_or_else(|error| panic!("{error}"));
         #[cfg(feature = "planted")]
         self.plant_in_engine();

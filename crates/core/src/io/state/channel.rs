@@ -31,6 +31,7 @@ use crate::io::state::command::{Command, Owner};
 use crate::io::state::elevator::{Elevator, Node};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
 use crate::occupancy::{Occupancy, Occupied};
+use crate::planted::{Flaw, Planted};
 use crate::slab::{Key, Slab, NONE};
 
 /// A list linked through the command table.
@@ -344,6 +345,7 @@ pub(crate) struct Channels {
     beside_reads_max: u32,
     /// Is memory or the journal short, so that destage does not give way?
     destage_hurries: bool,
+    planted: Planted,
 }
 
 impl Channels {
@@ -362,7 +364,13 @@ impl Channels {
             out: 0,
             beside_reads_max: limits.destage_beside_reads,
             destage_hurries: false,
+            planted: Planted::default(),
         }
+    }
+
+    #[cfg(feature = "planted")]
+    pub(crate) fn plant(&mut self, planted: Planted) {
+        self.planted = planted;
     }
 
     /// Give drives to a set, all or none.
@@ -535,7 +543,7 @@ impl Channels {
         } else {
             self.commands[last].next = key.index;
         }
-        self.count_issued(now);
+        self.count_issued(now, key.index);
         false
     }
 
@@ -588,16 +596,33 @@ impl Channels {
         let command = &self.commands[index];
         channel.given(now, command);
         actions.drive.push(command.for_driver(Key { index, generation }));
-        self.count_issued(now);
+        self.count_issued(now, index);
     }
 
     /// Count a command that went to its drive.
     #[inline(always)]
-    fn count_issued(&mut self, now: Instant) {
+    fn count_issued(&mut self, now: Instant, index: u32) {
         self.out += 1;
-        if self.look_at == Instant::NEVER {
-            self.look_at = now + self.timeout;
+        if now + self.timeout < self.look_at {
+            self.look_earlier(index);
         }
+    }
+
+    /// Only commands that wait for room are out, or none.
+    #[inline(never)]
+    fn look_earlier(&mut self, index: u32) {
+        let is_late = self.look_at != Instant::NEVER && self.planted.has(Flaw::OverdueLate);
+        if !is_late {
+            self.look_at = self.look_at.min(self.due(index));
+        }
+    }
+
+    /// The time at which a command is overdue that its drive has.
+    fn due(&self, index: u32) -> Instant {
+        let command = &self.commands[index];
+        let channel = self.drives[command.drive.index()].as_ref().expect("commands go to attached drives");
+        let issued = command.issued.expect("the drive has it");
+        issued + self.timeout + channel.info.keeps(command.op)
     }
 
     /// A command that was answered, if its owner still waits for it.
@@ -683,20 +708,19 @@ impl Channels {
         if !self.may_be_overdue(now) {
             return None;
         }
-        // All commands of a drive have the same time limit, so the first one is the first that is overdue.
         let mut next = Instant::NEVER;
         for number in 0..self.drives.len() {
             let Some(channel) = &self.drives[number] else { continue };
-            let index = channel.out.head;
-            if index == NONE {
-                continue;
+            let mut index = channel.out.head;
+            while index != NONE {
+                let due = self.due(index);
+                if due <= now {
+                    return Some(self.give_up(number, index));
+                }
+                next = next.min(due);
+                // Without a wait for room all commands have the same time limit: the first one is due first.
+                index = if channel.info.room_wait == Nanos::ZERO { NONE } else { self.commands[index].next };
             }
-            let issued = self.commands[index].issued.expect("the drive has it");
-            let overdue = issued + self.timeout + channel.info.room_wait;
-            if overdue <= now {
-                return Some(self.give_up(number, index));
-            }
-            next = next.min(overdue);
         }
         self.look_at = next;
         None

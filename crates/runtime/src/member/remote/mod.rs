@@ -393,5 +393,6 @@ fn info_of(session: &ClientSession) -> Result<DriveInfo, RemoteError> {
         discard_zeroes: false,
         write_zeroes: session.flags.contains(ExportFlags::WRITE_ZEROES),
         room_wait: Nanos::ZERO,
+        flush_waits: false,
     })
 }

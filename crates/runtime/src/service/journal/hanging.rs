@@ -202,6 +202,7 @@ mod tests {
             discard_zeroes: false,
             write_zeroes: false,
             room_wait: Nanos::ZERO,
+            flush_waits: false,
         };
         let load = DriveLoad::default();
         DriveView {

@@ -18,6 +18,17 @@ impl MemoryDrive {
             .collect()
     }
 
+    /// There is room for everything. Returns the tags of commands that its storage has kept, which must be finished soon.
+    pub fn give_room(&mut self) -> Vec<Tag> {
+        self.faults.room = None;
+        let kept = self.issued.values_mut().filter(|issued| issued.kept && !issued.stuck);
+        kept.map(|issued| {
+            issued.kept = false;
+            issued.command.tag
+        })
+        .collect()
+    }
+
     /// The connection to the drive is lost, and commands under way are repeated on the next one. Some of them are
     /// carried out now, and then once more.
     pub fn disconnect(&mut self) {

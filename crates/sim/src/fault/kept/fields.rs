@@ -172,6 +172,8 @@ fn drives(drive: &mut DriveSpec, fields: &mut impl Fields) {
         write_zeroes,
         volatile_cache,
         fresh,
+        room_wait,
+        flush_waits,
     } = drive;
     fields.field("drive.latency_least", least);
     fields.field("drive.latency_most", most);
@@ -183,6 +185,8 @@ fn drives(drive: &mut DriveSpec, fields: &mut impl Fields) {
     fields.field("drive.write_zeroes", write_zeroes);
     fields.field("drive.volatile_cache", volatile_cache);
     fields.field("drive.fresh", fresh);
+    fields.field("drive.room_wait", room_wait);
+    fields.field("drive.flush_waits", flush_waits);
 }
 
 fn journal_devices(journal: &mut Option<JournalSpec>, fields: &mut impl Fields) {

@@ -17,6 +17,9 @@ const RESYNC: &str = "a resync, although the journal had everything";
 /// A log, or its target, does not match what the members need.
 const NOT_STARTED: &str = "the array is not started";
 
+/// A silent drive is a member for longer than its time limit.
+const SILENT: &str = "panic: a drive that does not answer is noticed too late";
+
 /// Number of runs of one kind, from the known one on, within which the bug is found.
 pub(super) const fn found_within(_: Flaw) -> u64 {
     20
@@ -54,6 +57,7 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::OptimalEarly => return BugRun::Swarm(8),
         Flaw::JoinedEarly => return BugRun::Swarm(250),
         Flaw::RoundOfOneSet => return BugRun::Swarm(52),
+        Flaw::OverdueLate => return BugRun::Swarm(1),
     })
 }
 
@@ -76,6 +80,7 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
         Flaw::AddressCut => &[WRONG_READ, MISFIT, ARRAY_REFUSED, STATUS],
         Flaw::RepairGuesses | Flaw::DegradedCheckBlind => &[PATROL],
         Flaw::OptimalEarly => &[STATUS],
+        Flaw::OverdueLate => &[SILENT],
         Flaw::JoinedEarly => &[WRONG_READ, MISFIT, REFUSED, RESYNC],
         _ => &[WRONG_READ, MISFIT],
     }

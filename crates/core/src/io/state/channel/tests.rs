@@ -18,6 +18,7 @@ fn channels(depth: u32, rotational: bool) -> (Channels, Actions) {
         discard_zeroes: false,
         write_zeroes: false,
         room_wait: Nanos::ZERO,
+        flush_waits: false,
     };
     assert!(channels.attach(DriveId(0), info) && channels.attach(DriveId(1), info));
     (channels, Actions::new(&limits))
@@ -192,20 +193,75 @@ fn commands_that_wait_for_a_missing_drive_are_returned_once() {
     assert_eq!(channels.get(DriveId(0)).unwrap().pending(), 1);
 }
 
+/// Channels with a third drive, whose storage keeps writes for a minute if it has no room.
+fn with_a_thin_drive(flush_waits: bool) -> (Channels, Actions) {
+    let (mut channels, actions) = channels(8, false);
+    let info = DriveInfo { room_wait: Nanos::from_secs(60), flush_waits, ..channels.get(DriveId(0)).unwrap().info() };
+    assert!(channels.attach(THIN, info));
+    (channels, actions)
+}
+
+const PLAIN: DriveId = DriveId(1);
+const THIN: DriveId = DriveId(2);
+const WRITE: DriveOp = DriveOp::Write { fua: false };
+
+fn issue(channels: &mut Channels, seconds: u64, drive: DriveId, op: DriveOp, actions: &mut Actions) {
+    let base = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), drive);
+    channels.push(at(seconds), &Command { op, len: Sectors(8), ..base }, actions);
+}
+
+fn at(seconds: u64) -> Instant {
+    Instant::ZERO + Nanos::from_secs(seconds)
+}
+
+/// The drives whose commands are given up at this time.
+fn given_up(channels: &mut Channels, seconds: u64) -> Vec<DriveId> {
+    core::iter::from_fn(|| channels.give_up_overdue(at(seconds)).map(|own| own.drive())).collect()
+}
+
 #[test]
 fn a_drive_that_waits_for_room_is_overdue_that_much_later() {
-    let (mut channels, mut actions) = channels(1, false);
-    let info = DriveInfo { room_wait: Nanos::from_secs(60), ..channels.get(DriveId(0)).unwrap().info() };
-    assert!(channels.attach(DriveId(2), info));
-    let wait = Limits::small().command_timeout;
-    for drive in [2, 1] {
-        let base = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(drive));
-        channels.push(Instant::ZERO, &base, &mut actions);
+    let (mut channels, mut actions) = with_a_thin_drive(false);
+    assert_eq!(Limits::small().command_timeout, Nanos::from_secs(30));
+    for drive in [THIN, PLAIN] {
+        issue(&mut channels, 0, drive, WRITE, &mut actions);
     }
-    let due = Instant::ZERO + wait;
-    assert_eq!(channels.next_deadline(), Some(due));
-    assert_eq!(channels.give_up_overdue(due).map(|own| own.drive()), Some(DriveId(1)));
-    assert_eq!(channels.give_up_overdue(due).map(|own| own.drive()), None);
-    assert_eq!(channels.next_deadline(), Some(due + Nanos::from_secs(60)));
-    assert_eq!(channels.give_up_overdue(due + Nanos::from_secs(60)).map(|own| own.drive()), Some(DriveId(2)));
+    assert_eq!(channels.next_deadline(), Some(at(30)));
+    assert_eq!(given_up(&mut channels, 30), [PLAIN]);
+    assert_eq!(channels.next_deadline(), Some(at(90)));
+    assert_eq!(given_up(&mut channels, 89), []);
+    assert_eq!(given_up(&mut channels, 90), [THIN]);
+}
+
+#[test]
+fn a_drive_that_waits_for_room_delays_no_other_drive() {
+    let (mut channels, mut actions) = with_a_thin_drive(false);
+    issue(&mut channels, 0, THIN, WRITE, &mut actions);
+    assert_eq!(given_up(&mut channels, 30), []);
+    issue(&mut channels, 31, PLAIN, WRITE, &mut actions);
+    assert_eq!(channels.next_deadline(), Some(at(61)));
+    assert_eq!(given_up(&mut channels, 60), []);
+    assert_eq!(given_up(&mut channels, 61), [PLAIN]);
+    assert_eq!(channels.next_deadline(), Some(at(90)));
+}
+
+#[test]
+fn only_commands_that_need_room_wait_for_it() {
+    let zeroes = DriveOp::WriteZeroes { may_discard: false };
+    for (op, flush_waits, due) in [
+        (DriveOp::Read, false, 30),
+        (DriveOp::Read, true, 30),
+        (DriveOp::Flush, false, 30),
+        (DriveOp::Flush, true, 90),
+        (DriveOp::Discard, false, 30),
+        (DriveOp::Discard, true, 90),
+        (zeroes, false, 90),
+    ] {
+        let (mut channels, mut actions) = with_a_thin_drive(flush_waits);
+        issue(&mut channels, 0, THIN, WRITE, &mut actions);
+        issue(&mut channels, 0, THIN, op, &mut actions);
+        assert_eq!(given_up(&mut channels, due - 1), [], "{op:?}");
+        assert_eq!(given_up(&mut channels, due).len(), if due == 30 { 1 } else { 2 }, "{op:?}");
+        assert_eq!(channels.next_deadline(), (due == 30).then_some(at(90)), "{op:?}");
+    }
 }

@@ -98,6 +98,7 @@ pub(in crate::io) const fn drive_of(capacity: Sectors) -> DriveInfo {
         discard_zeroes: true,
         write_zeroes: true,
         room_wait: Nanos::ZERO,
+        flush_waits: false,
     }
 }
 
