@@ -56,12 +56,13 @@ impl Run<'_> {
             return Vec::new();
         }
         let misfits = self.sets[set].members(&self.world).misfits();
-        if !self.may_copies_differ(set) {
-            return misfits;
-        }
+        misfits.into_iter().filter(|misfit| !self.is_trimmed(set, misfit.slot, misfit.row)).collect()
+    }
+
+    /// Whether hosts have trimmed all of a row whose copies may differ then.
+    fn is_trimmed(&self, set: usize, slot: Slot, row: MemberLba) -> bool {
         let trimmed = |sector: u64| self.session.trims.iter().any(|range| range.contains(&(sector * 512)));
-        let explained = |misfit: &Misfit| self.sets[set].of_row(misfit.slot, misfit.row).into_iter().all(trimmed);
-        misfits.into_iter().filter(|misfit| !explained(misfit)).collect()
+        self.may_copies_differ(set) && self.sets[set].of_row(slot, row).into_iter().all(trimmed)
     }
 
     /// Whether copies may differ where hosts have trimmed: drives that read differently after a discard.
@@ -142,8 +143,7 @@ impl Run<'_> {
                     None => superblock.resync_position().is_some_and(|from| from.get() <= place),
                 };
                 let logged = set.logged && logs.contains(&self.stripe_of(number, *row));
-                let trimmed = self.may_copies_differ(number);
-                !marked && !logged && !trimmed
+                !marked && !logged && !self.is_trimmed(number, *slot, *row)
             });
             if let Some((slot, row)) = uncovered {
                 return Err(self.lost(format!(
