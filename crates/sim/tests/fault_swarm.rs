@@ -6,6 +6,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use openraid_sim::fault::kept::value_of_each_field;
+use openraid_sim::fault::run::{drives_of, value_of_each_property};
 use openraid_sim::fault::scenario::Action;
 use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally};
 use support::{seeds, unharmed};
@@ -26,8 +27,13 @@ fn nothing_promised_is_lost_in_any_run() {
         Fault::CheckDegraded,
         Fault::JournalJoined,
         Fault::NoRoom,
+        Fault::RoomWait,
         Fault::OlderMember,
         Fault::OlderJournal,
+        Fault::OlderVersion,
+        Fault::StartReading,
+        Fault::HalfCopied,
+        Fault::SpareShared,
     ] {
         assert!(tally.lines.keys().any(|line| line.fault == fault), "no run with: {fault}");
     }
@@ -86,6 +92,18 @@ fn every_field_of_a_run_is_drawn_or_has_a_reason() {
     assert!(drawn.is_empty(), "these are drawn now: {drawn:?}");
     let missing: Vec<&str> = Action::all_words().filter(|word| !actions.contains(word)).collect();
     assert!(missing.is_empty(), "no run has the actions {missing:?}");
+}
+
+#[test]
+fn every_property_of_a_drive_is_drawn() {
+    let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for seed in 1..2000 {
+        for (key, value) in drives_of(&Scenario::of(seed)).iter().flat_map(value_of_each_property) {
+            values.entry(key).or_default().insert(value);
+        }
+    }
+    let constant: Vec<&&str> = values.iter().filter(|(_, values)| values.len() < 2).map(|(key, _)| key).collect();
+    assert!(constant.is_empty(), "no run draws {constant:?}");
 }
 
 /// A swarm without activity finds no bug.

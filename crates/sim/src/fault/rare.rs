@@ -6,11 +6,14 @@ use openraid_units::Nanos;
 
 use super::scenario::{Action, Mode, Scenario, ScenarioStep};
 use crate::random::Random;
+use crate::rig::Loss;
 
 /// The source of these draws.
 const RARE: u64 = 227;
 /// Requests while members are full.
 const ASKED_WHILE_FULL: (u64, u64) = (10, 60);
+/// Seconds for which storage keeps writes: less than the time limit of a command, and more.
+const ROOM_WAITS: [u64; 4] = [1, 20, 40, 60];
 /// In bounded runs members become full among the first steps.
 const EARLY: usize = 6;
 
@@ -39,6 +42,42 @@ pub(super) fn add_rare_actions(run: &mut Scenario) {
     if run.journal.is_some() && random.chance(1, 8) {
         insert(&mut run.steps, 0, Action::OlderVersion, random);
     }
+    if random.chance(1, 6) {
+        add_waits_for_room(run, random);
+    }
+    if run.journal.is_none() && random.chance(1, 6) {
+        insert(&mut run.steps, 0, Action::StartReading, random);
+    }
+    if run.mode == Mode::Unbounded && random.chance(1, 6) {
+        insert(&mut run.steps, 0, Action::HalfCopied, random);
+    }
+    if run.extras.beside && random.chance(1, 2) {
+        insert(&mut run.steps, 0, Action::ShareSpare, random);
+    }
+}
+
+/// The storage of some drives keeps writes for a time when it is full. In unbounded runs another drive becomes silent
+/// meanwhile.
+fn add_waits_for_room(run: &mut Scenario, random: &mut Random) {
+    run.drive.room_wait = Nanos::from_secs(*random.pick(&ROOM_WAITS));
+    run.drive.flush_waits = random.chance(1, 2);
+    if run.mode == Mode::Bounded {
+        (run.journal, run.policy.write_cache) = (None, WriteCache::Through);
+        return add_lack_of_room(run, random);
+    }
+    let actions = [
+        Action::Fill(0),
+        Action::Ask(random.between(4, 40)),
+        Action::Wait(Nanos::from_secs(random.between(20, 35))),
+        Action::Lose(Loss::Hanging),
+        Action::Ask(random.between(1, 20)),
+        Action::Wait(Nanos::from_secs(random.between(30, 60))),
+        Action::MakeRoom,
+    ];
+    let at = random.index(run.steps.len() + 1);
+    let steps: Vec<ScenarioStep> =
+        actions.into_iter().map(|action| ScenarioStep { seed: random.bits(), action }).collect();
+    run.steps.splice(at..at, steps);
 }
 
 /// Members become full. In most unbounded runs there is room again later.

@@ -131,6 +131,12 @@ pub enum Action {
     OlderJournal,
     /// The power is cut, and the superblocks lack the fields that an older version did not write.
     OlderVersion,
+    /// The power is cut, and a server reads everything from members that it does not write. Then the arrays start.
+    StartReading,
+    /// The power is cut, and a member is there whose data was copied in part.
+    HalfCopied,
+    /// A new drive is given to two arrays as a spare.
+    ShareSpare,
     /// The settings change.
     Policy,
     /// The power is cut, and a member is lost for good, if the array promises to survive that. The number is for

@@ -40,7 +40,7 @@ pub struct Outer {
     pub start: Sectors,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Set {
     /// Its number in the running controller.
     pub array: ArrayId,

@@ -116,12 +116,20 @@ worded! {
     Flip = "bit flips in data";
     /// Members became full.
     NoRoom = "members full";
+    /// The storage of full members kept writes for a time.
+    RoomWait = "full storage keeps writes";
     /// A member of an earlier moment was there at a start.
     OlderMember = "member of an earlier moment";
     /// A journal of an earlier moment was there at a start.
     OlderJournal = "journal of an earlier moment";
     /// The superblocks at a start were those of an older version.
     OlderVersion = "superblocks of an older version";
+    /// A server read from members that it did not write.
+    StartReading = "start for reading only";
+    /// The data of a member was copied in part.
+    HalfCopied = "member copied in part";
+    /// A drive was given to two arrays.
+    SpareShared = "spare given to two arrays";
     /// Flipped bits in a superblock.
     FlipSuperblock = "bit flips in superblock";
     /// A write that was lost.

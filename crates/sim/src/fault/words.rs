@@ -55,6 +55,9 @@ fn fixed(action: Action) -> &'static str {
         Action::OlderMember => "the power of everything goes, and a member is there as it was when it was copied",
         Action::OlderJournal => "the power of everything goes, and the journal is there as it was when it was copied",
         Action::OlderVersion => "the power of everything goes, and superblocks are as an older version wrote them",
+        Action::StartReading => "the power of everything goes, and a server reads without a write to a member",
+        Action::HalfCopied => "the power of everything goes, and a member is there that was copied in part",
+        Action::ShareSpare => "a new drive is given to two arrays",
         Action::JournalJoin => "a dropped device of the journal joins again",
         Action::JournalAgain => "the journal is taken out of use and into use again",
         Action::JournalReturn => "the devices of the journal are good again",
@@ -173,6 +176,9 @@ impl fmt::Display for Scenario {
         }
         if !self.extras.far.is_zero() {
             f.write_str(", data after the first 2 TiB of each drive")?;
+        }
+        if self.drive.room_wait != openraid_units::Nanos::ZERO {
+            write!(f, ", full storage of some drives keeps writes for {}", self.drive.room_wait)?;
         }
         if self.junk {
             f.write_str(", used drives")?;

@@ -28,8 +28,9 @@ impl World {
         if !self.silent.iter().any(is_late) {
             return;
         }
-        let late: Vec<DriveId> = self.silent.iter().filter(|own| is_late(own)).map(|(drive, _)| *drive).collect();
-        self.silent.retain(|own| !is_late(own));
+        let late: Vec<DriveId> =
+            self.silent.iter().filter(|command| is_late(command)).map(|(drive, _)| *drive).collect();
+        self.silent.retain(|command| !is_late(command));
         for drive in late {
             assert!(
                 !self.counts_on(drive),
@@ -44,7 +45,7 @@ impl World {
         let works = |state| matches!(state, MemberState::InSync | MemberState::Rebuilding { .. });
         let has = |status: ArrayStatus| {
             status.health != Health::Failed
-                && status.members.iter().any(|own| own.drive == Some(drive) && works(own.state))
+                && status.members.iter().any(|member| member.drive == Some(drive) && works(member.state))
         };
         self.controller.arrays().filter_map(|array| self.status(array)).any(has)
     }

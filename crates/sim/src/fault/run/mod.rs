@@ -1,6 +1,8 @@
 //! A run: the steps of a scenario in order, and a judge that follows them.
 
 mod absent;
+mod copied;
+mod drives;
 mod finish;
 mod journal;
 mod judges;
@@ -11,6 +13,7 @@ mod orders;
 mod phase;
 mod power;
 mod read_again;
+mod reading;
 mod room;
 mod second_array;
 mod stale;
@@ -26,7 +29,7 @@ use openraid_core::admin::{
     Session as JournalSession, WriteCache,
 };
 use openraid_core::events::RequestKind;
-use openraid_format::{superblock_lba, MinorVersion, Superblock, PPL_AREA};
+use openraid_format::{superblock_lba, MinorVersion, Superblock};
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use journal::RunJournal;
@@ -38,12 +41,12 @@ use super::planted::Bug;
 use super::scenario::{Action, Mode, Scenario, ScenarioStep};
 use super::set::{Outer, Set};
 use super::verdict::{Counts, Excuse, Fault, Verdict};
-use crate::drive::{DriveSpec, FreshContent, Latency, Silent};
+use crate::drive::Silent;
 use crate::oracle::session::Workload;
 use crate::oracle::versions::VersionId;
 use crate::oracle::{Content, Session};
 use crate::random::{mix, Random};
-use crate::rig::{RigOptions, BEFORE_DATA};
+use crate::rig::RigOptions;
 use crate::world::{World, WorldSpec};
 
 /// Limit of the drives of a world: the limit of [`openraid_core::limits::Limits::small`], less a few.
@@ -80,6 +83,8 @@ enum Stop {
     /// No promise is left.
     Over(Excuse),
 }
+
+pub use drives::{drives_of, value_of_each_property};
 
 type RunResult = Result<(), Stop>;
 
@@ -142,13 +147,12 @@ impl<'a> Run<'a> {
             ..WorldSpec::new(scenario.seed)
         });
         world.far = scenario.extras.far;
-        let mut random = Random::derived(scenario.seed, 12);
+        let mut random = Random::derived(scenario.seed, drives::DRIVES);
         let mut sets = Vec::new();
-        for span in 0..scenario.spans {
-            let drives: Vec<DriveId> = (0..scenario.shape.members + scenario.spares)
-                .map(|number| world.add_drive(drive_spec(scenario, number, scenario.junk, &mut random)))
-                .collect();
-            let seed = mix(scenario.seed) ^ u64::from(span);
+        let specs = drives::draw(scenario, &mut random);
+        for (span, specs) in specs.chunks(specs.len() / usize::from(scenario.spans)).enumerate() {
+            let drives: Vec<DriveId> = specs.iter().map(|spec| world.add_drive(*spec)).collect();
+            let seed = mix(scenario.seed) ^ span as u64;
             let options = RigOptions {
                 bitmap: scenario.bitmap,
                 ppl: scenario.ppl,
@@ -301,6 +305,9 @@ impl<'a> Run<'a> {
             Action::KeepImages | Action::OlderMember | Action::OlderJournal | Action::OlderVersion => {
                 self.earlier(step.action)?;
             }
+            Action::StartReading => self.start_reading()?,
+            Action::HalfCopied => self.half_copied()?,
+            Action::ShareSpare => self.share_spare()?,
             Action::Fill(count) => self.fill(count, step.seed)?,
             Action::MakeRoom => self.make_room(),
             Action::Policy => self.change_policy(),
@@ -618,46 +625,12 @@ impl<'a> Run<'a> {
         }
         let shape = &self.scenario.shape;
         let largest = (0..shape.members).max_by_key(|slot| shape.member_data(*slot)).unwrap_or(0);
-        let mut spec = drive_spec(self.scenario, largest, true, &mut self.random);
+        let mut spec = drives::spec(self.scenario, largest, true, &mut self.random);
         // With the finest blocks the drive fits every slot, and the array need not use coarser blocks for it.
         spec.block = shape.block(0);
         let drive = self.world.add_drive(spec);
         self.world.drive_mut(drive).faults.written = (!self.bounded()).then(Vec::new);
         Some(drive)
-    }
-}
-
-fn drive_spec(scenario: &Scenario, number: u16, junk: bool, random: &mut Random) -> DriveSpec {
-    let shape = &scenario.shape;
-    let slot = number.min(shape.members - 1);
-    let data = shape.member_data(slot);
-    let log = if scenario.ppl { PPL_AREA } else { Sectors::ZERO };
-    let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + log + data + scenario.extras.far };
-    let fresh = if junk { FreshContent::Junk(random.bits()) } else { FreshContent::Zeroes };
-    // Some drives are slower than others.
-    let slow = random.chance(1, 4);
-    let latency = scenario.drive.latency;
-    let latency = Latency { most: if slow { latency.most * 4 } else { latency.most }, ..latency };
-    let spec = DriveSpec { capacity, block: shape.block(slot), fresh, latency, ..scenario.drive };
-    match scenario.extras.mixed {
-        true => of_own_kind(spec, random),
-        false => spec,
-    }
-}
-
-/// A drive that draws each of its properties for itself.
-fn of_own_kind(spec: DriveSpec, random: &mut Random) -> DriveSpec {
-    let discard = random.chance(5, 6);
-    let spins = random.chance(1, 4);
-    DriveSpec {
-        latency: if spins { Latency::SPINDLE } else { spec.latency },
-        flush_times: *random.pick(&[1, 1, 4, 20]),
-        rotational: random.chance(1, 2),
-        discard,
-        discard_zeroes: discard && random.chance(3, 4),
-        write_zeroes: random.chance(1, 2),
-        volatile_cache: random.chance(3, 4),
-        ..spec
     }
 }
 

@@ -38,6 +38,10 @@ impl Run<'_> {
         let before = self.states(set);
         self.session.bears_no_room = true;
         self.ask(count, seed)?;
+        if self.some_wait() && self.random.chance(1, 2) {
+            // In time for what their storage has kept.
+            self.make_room();
+        }
         self.drain()?;
         self.look()?;
         if self.states(set) != before {
@@ -66,7 +70,7 @@ impl Run<'_> {
             return;
         }
         self.count(Fault::NoRoom);
-        let sure = self.random.index(drives.len());
+        let (sure, mut waits) = (self.random.index(drives.len()), false);
         for (number, drive) in drives.into_iter().enumerate() {
             let is_full = number == sure || self.random.chance(1, 2);
             let (seed, left) = (self.random.bits(), self.random.below(LEFT_MOST));
@@ -74,13 +78,22 @@ impl Run<'_> {
             self.log(|| format!("  {}: new room for {left} blocks of 4 KiB", self.name(drive)));
             let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
             self.world.drive_mut(drive).faults.room = Some(DriveRoom::half(area, seed, left));
+            waits |= self.world.drive(drive).spec().room_wait != Nanos::ZERO;
+        }
+        if waits {
+            self.count(Fault::RoomWait);
         }
     }
 
     /// All drives have room again.
     pub(super) fn make_room(&mut self) {
         for drive in (0..self.world.drives_len()).map(super::drive_id) {
-            self.world.drive_mut(drive).faults.room = None;
+            self.world.give_room(drive);
         }
+    }
+
+    /// Whether the storage of some drives keeps writes for a time.
+    fn some_wait(&self) -> bool {
+        self.scenario.drive.room_wait != Nanos::ZERO
     }
 }

@@ -21,7 +21,7 @@ use crate::world::World;
 /// The source of its random draws.
 const BESIDE: u64 = 223;
 /// Data of each member.
-const DATA: Sectors = Sectors::kib(128);
+pub(super) const DATA: Sectors = Sectors::kib(128);
 const CHUNK: Sectors = Sectors::kib(8);
 
 #[derive(Debug)]
