@@ -113,6 +113,9 @@ fn write_at(world: &mut World, array: ArrayId, places: &[u64], len: u64, depth: 
     }
 }
 
+/// Percent of [`least_written`] that may be written in a window smaller than a stripe.
+const OVER_LEAST_MAX: u64 = 105;
+
 /// All levels with parity, with different numbers of columns.
 fn arrays() -> [(Shape, u16); 6] {
     [
@@ -155,6 +158,7 @@ fn requests_that_cover_a_stripe_together_cost_what_full_stripes_cost_and_fewer_a
                 println!("{case}; at least {least}");
                 // As without gathering, or better.
                 assert!(reads <= 100 * (1 + parities) && writes <= 100 * (1 + parities), "{case}");
+                assert!(writes * 100 <= least * OVER_LEAST_MAX && reads <= writes, "{case}: at least {least}");
             }
         }
     }
