@@ -67,7 +67,11 @@ const TABLE: &[Imports] = &[
         ],
         external: &[],
     },
-    Imports { package: "openraid-status", ours: &["openraid-core"], external: &["serde", "serde_json", "utoipa"] },
+    Imports {
+        package: "openraid-status",
+        ours: &["openraid-core"],
+        external: &["serde", "serde_json", "time", "utoipa"],
+    },
     Imports {
         package: "openraid-config",
         ours: &["openraid-units", "openraid-format", "openraid-nbd", "openraid-status"],

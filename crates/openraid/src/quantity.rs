@@ -118,9 +118,7 @@ pub fn eta_seconds(done: u64, total: u64, per_second: u64) -> Option<u64> {
 
 /// A time of day and date in UTC, as ISO 8601 has it.
 pub fn utc(seconds_since_1970: u64) -> String {
-    let (days, rest) = (seconds_since_1970 / 86_400, seconds_since_1970 % 86_400);
-    let (year, month, day) = openraid_status::date::of_day(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest % 3600 / 60, rest % 60)
+    openraid_status::date::rfc3339(seconds_since_1970).replace('T', " ").replace('Z', " UTC")
 }
 
 /// A number as text, with three significant figures.

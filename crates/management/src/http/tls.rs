@@ -198,16 +198,15 @@ impl Validity {
 
 /// Seconds since 1970 of `YYYYMMDDhhmmss`; 0 for earlier times.
 fn seconds(digits: &str) -> Option<u64> {
-    let number = |at: std::ops::Range<usize>| digits.get(at)?.parse::<u64>().ok();
+    let number = |at: std::ops::Range<usize>| digits.get(at)?.parse::<u16>().ok();
     let (year, month, day) = (number(0..4)?, number(4..6)?, number(6..8)?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let within = number(8..10)? * 3_600 + number(10..12)? * 60 + number(12..14)?;
-    Some(if year < 1970 { 0 } else { date::day_of(year, month, day) * 86_400 + within })
+    let days = date::day_of([year.max(1970), month, day])?;
+    let within = u64::from(number(8..10)?) * 3_600 + u64::from(number(10..12)?) * 60 + u64::from(number(12..14)?);
+    Some(if year < 1970 { 0 } else { days * 86_400 + within })
 }
 
-/// One element of DER: its tag, its content, and what follows it.
+/// One element of DER: its tag, its content, and what follows it. By hand, because the libraries at hand are worse here: yasna, which
+/// is linked, panics at lengths near the largest number; der knows no year before 1970; x509-parser links several crates more.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;

@@ -2,16 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use openraid_status::date::rfc3339 as text;
+
 /// Seconds since 1970.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// A time, in UTC.
-pub fn text(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = openraid_status::date::of_day(days);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
 }
 
 #[cfg(test)]

@@ -26,21 +26,19 @@ pub fn since(text: &str, now: u64) -> Result<u64, String> {
         }
     }
     let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00"));
-    let numbers = |text: &str, split: char| text.split(split).map(str::parse::<u64>).collect::<Result<Vec<_>, _>>();
+    let numbers = |text: &str, split: char| text.split(split).map(str::parse::<u16>).collect::<Result<Vec<_>, _>>();
     let (date, time) = (numbers(date, '-').map_err(|_| wrong())?, numbers(time, ':').map_err(|_| wrong())?);
-    let [year, month, day] = date[..] else { return Err(wrong()) };
+    let date: [u16; 3] = date.try_into().map_err(|_| wrong())?;
     let (hour, minute, second) = match time[..] {
         [hour, minute] => (hour, minute, 0),
         [hour, minute, second] => (hour, minute, second),
         _ => return Err(wrong()),
     };
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    if date[0] > 9999 || hour > 23 || minute > 59 || second > 60 {
         return Err(wrong());
     }
-    if hour > 23 || minute > 59 || second > 60 {
-        return Err(wrong());
-    }
-    Ok(date::day_of(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second)
+    let days = date::day_of(date).ok_or_else(wrong)?;
+    Ok(days * DAY_SECONDS + u64::from(hour) * 3600 + u64::from(minute) * 60 + u64::from(second))
 }
 
 #[cfg(test)]

@@ -44,8 +44,7 @@ fn write(command: &clap::Command, folder: &Path, pages: &mut Vec<String>) -> std
 fn date() -> String {
     let of_sources = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());
     let seconds = of_sources.unwrap_or_else(openraid_sys::clock::wall_seconds);
-    let (year, month, day) = openraid_status::date::of_day(seconds / 86_400);
-    format!("{year:04}-{month:02}-{day:02}")
+    openraid_status::date::rfc3339(seconds).split('T').next().unwrap_or_default().to_owned()
 }
 
 /// The longest line of a page.

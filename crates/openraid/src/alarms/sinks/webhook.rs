@@ -1,6 +1,7 @@
 //! A POST request: the program's own JSON, or alerts as Alertmanager's API (v2) takes them.
 
 use openraid_config::WebhookForm;
+use openraid_status::date::rfc3339;
 use serde_json::{json, Value};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::Agent;
@@ -8,7 +9,6 @@ use ureq::Agent;
 use super::{Batch, SEND_TIME_MAX};
 use crate::alarms::AlarmModel;
 use crate::events::Level;
-use crate::quantity::utc;
 
 /// An alert that holds ends by itself after this time, four times the interval at which it is sent again, as Prometheus has it.
 const STANDS_SECONDS: u64 = 240;
@@ -80,8 +80,7 @@ fn alert(alarm: &AlarmModel, level: Level, ends: u64, host: &str) -> Value {
             annotations[key] = value.clone().into();
         }
     }
-    let time = |seconds| utc(seconds).replacen(' ', "T", 1).replace(" UTC", "Z");
     // A clock that was set back: Alertmanager refuses an end before the beginning.
     let starts = alarm.since_seconds.min(ends);
-    json!({ "labels": labels, "annotations": annotations, "startsAt": time(starts), "endsAt": time(ends) })
+    json!({ "labels": labels, "annotations": annotations, "startsAt": rfc3339(starts), "endsAt": rfc3339(ends) })
 }
