@@ -87,6 +87,7 @@ const TABLE: &[Imports] = &[
             "http-body-util",
             "hyper",
             "hyper-util",
+            "percent-encoding",
             "rcgen",
             "ring",
             "serde",

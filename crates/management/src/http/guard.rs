@@ -1,8 +1,10 @@
 //! Checks of a request before it is looked at: the host that it names, the page that it comes from, its path.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use hyper::{HeaderMap, Method};
+use percent_encoding::percent_decode_str;
 
 use super::reply::Problem;
 
@@ -98,22 +100,12 @@ pub fn query_of(raw: &str) -> Result<Vec<(String, String)>, Problem> {
     Ok(query)
 }
 
+/// None if a `%` stands before anything but two digits, which the library would pass through, or if the result is no text.
 fn decoded(raw: &str, plus: bool) -> Option<String> {
-    let mut bytes = raw.bytes();
-    let mut out = Vec::with_capacity(raw.len());
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'%' => {
-                let digits = [bytes.next()?, bytes.next()?];
-                let digits =
-                    std::str::from_utf8(&digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
-                u8::from_str_radix(digits?, 16).ok()?
-            }
-            b'+' if plus => b' ',
-            byte => byte,
-        });
-    }
-    String::from_utf8(out).ok()
+    let is_escape = |after: &str| after.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    let raw = if plus { raw.replace('+', " ") } else { raw.to_owned() };
+    let text = raw.split('%').skip(1).all(is_escape).then(|| percent_decode_str(&raw).decode_utf8())?;
+    text.ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]
