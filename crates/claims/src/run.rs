@@ -5,9 +5,8 @@
 use crate::claim::Claim;
 use crate::evaluate::{evaluate, Outcome};
 use crate::metric::Metrics;
+use openraid_methods::run::run_all;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 /// Options of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,24 +39,12 @@ pub(crate) fn each<T: Sync, R: Send>(
     one: impl Fn(&T) -> R + Sync,
     ended: &(dyn Fn(usize, &R) + Sync),
 ) -> Vec<R> {
-    let next = AtomicUsize::new(0);
     let count = AtomicUsize::new(0);
-    let places: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
-    let work = || loop {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        let Some(item) = items.get(index) else { break };
+    let work = |item: &T| {
         let result = one(item);
         ended(count.fetch_add(1, Ordering::Relaxed) + 1, &result);
-        *places[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        result
     };
-    thread::scope(|scope| {
-        for _ in 0..options.jobs.clamp(1, JOBS_MAX).min(items.len().max(1)) {
-            scope.spawn(work);
-        }
-    });
-    let result = |place: Mutex<Option<R>>| {
-        let result = place.into_inner().unwrap_or_else(PoisonError::into_inner);
-        result.unwrap_or_else(|| panic!("bug: an item was not worked on"))
-    };
-    places.into_iter().map(result).collect()
+    let results = run_all(items, options.jobs.clamp(1, JOBS_MAX), work, |_| true);
+    results.into_iter().map(|result| result.unwrap_or_else(|| panic!("bug: an item was not worked on"))).collect()
 }
