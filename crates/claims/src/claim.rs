@@ -1,6 +1,8 @@
 //! Claim files: a JSON list of claims. The reader's errors name the claim and the field.
 //!
 //! The reader must never accept a part of a file: it reports all errors, up to a limit, and then no claim is evaluated.
+//!
+//! It shares nothing with the readers of TOML: a value of JSON has no place, so that an error names claim and field.
 
 use crate::subject::clip;
 use crate::workload::Workload;

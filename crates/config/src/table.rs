@@ -2,6 +2,9 @@
 //!
 //! A reader function never fails: it notes the problem and leaves the key out, so that one pass finds all mistakes. Whether the
 //! file may be used is decided at the end, by whether there are problems.
+//!
+//! The reader of profiles (`models/src/reader.rs`) is another one, because the laboratory's profiles have units, ranges and sources,
+//! and the controller is linked without it.
 
 use std::cell::RefCell;
 

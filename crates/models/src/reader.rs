@@ -3,6 +3,9 @@
 //! A function of the reader never fails. It records an error and returns a substitute value, so that one pass finds all
 //! errors of a file. The profile is rejected at the end if there are errors.
 //!
+//! The configuration's reader (`config/src/table.rs`) is another one, because that is linked into the controller and has no
+//! units, ranges and sources. A common reader would have the place of an error only.
+//!
 //! ```text
 //!  seek_average_ms = { value = 5.2, range = [4.9, 5.5], from = "sheet", note = "..." }
 //!  heads = 4                       # allowed where the file says `from = "sheet"` at its top
