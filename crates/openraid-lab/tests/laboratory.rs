@@ -383,18 +383,19 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
 #[test]
 fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     let lab = Lab::new("cache-sizes");
-    let own =
-        "plan --drives 4 --system 3ware-9650se --levels 0,10 --range --way write --block 64K --depth 16 --effort quick";
+    // A small cache is full soon.
+    let own = "plan --drives 4 --system 3ware-9650se --cache-mib 32 --levels 0,10 --range --way write --block 64K --depth 16 \
+               --effort quick";
     let planned = lab.line(&format!("{own} --json")).expect(0).json();
     let level = |number: usize| &planned["levels"][number]["possible"];
     let sizes = |number: usize| level(number)["cache_sizes"].as_array().expect("a list").clone();
     let mib = |size: &serde_json::Value| size["cache_mib"].as_u64();
     // RAID 0 is faster and survives nothing.
-    assert_eq!((sizes(0).len(), level(0)["cache_mib"].as_u64()), (0, Some(256)));
-    assert_eq!(sizes(1).iter().map(mib).collect::<Vec<_>>(), [Some(64), Some(1024)]);
+    assert_eq!((sizes(0).len(), level(0)["cache_mib"].as_u64()), (0, Some(32)));
+    assert_eq!(sizes(1).iter().map(mib).collect::<Vec<_>>(), [Some(8), Some(128)]);
     // Those are the figures that simulate has for such a cache; its load becomes steady in time.
     let simulate = "simulate raid10x4 --system 3ware-9650se --way write --block 64K --depth 16 --effort quick --json";
-    let small = lab.line(&format!("{simulate} --cache-mib 64")).expect(0).json();
+    let small = lab.line(&format!("{simulate} --cache-mib 8")).expect(0).json();
     assert_eq!((&sizes(1)[0]["iops"], &sizes(1)[0]["p99_ms"]), (&small["iops"], &small["p99_ms"]));
     let share = small["iops"].as_f64().expect("a number") / level(1)["healthy"]["iops"].as_f64().expect("a number");
     let change = sizes(1)[0]["change_percent"].as_f64().expect("a number");
@@ -402,7 +403,7 @@ fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     let advice = planned["advice"].as_array().expect("a list");
     let lines: Vec<&str> =
         advice.iter().filter_map(serde_json::Value::as_str).filter(|one| one.contains(": a cache of ")).collect();
-    assert!(lines.len() == 1 && lines[0].starts_with("raid10x4: a cache of 1024 MiB instead of 256: "), "{advice:?}");
+    assert!(lines.len() == 1 && lines[0].starts_with("raid10x4: a cache of 128 MiB instead of 32: "), "{advice:?}");
     let text = lab.line(&own.replace("0,10", "10")).expect(0).text();
     assert!(text.contains("P99") && text.contains(lines[0]), "{text}");
     // Without a cache there is nothing to say.
