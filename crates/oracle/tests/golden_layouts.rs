@@ -7,6 +7,7 @@ use openraid_oracle::{answer, golden, SOAK};
 const SLICE: usize = 13;
 
 #[test]
+#[ignore = "soak: md against md"]
 fn golden_layouts_are_what_md_makes_now() {
     let step = if std::env::var_os(SOAK).is_some() { 1 } else { SLICE };
     let specs: Vec<_> = specs().into_iter().step_by(step).collect();
