@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use openraid_format::Uuid;
 pub use openraid_status::Exit;
 
 /// Why a command failed. The text names the object and the remedy.
@@ -18,16 +19,42 @@ pub struct Failure {
     pub obstacle: Obstacle,
 }
 
+/// An array that a failure is about. Two arrays can have one name, so the identity decides if both sides know one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayLabel {
+    /// Its name.
+    pub name: String,
+    /// Its identity, if it is known: of a span that fails, that of the span.
+    pub uuid: Option<Uuid>,
+    /// The members that it was found by. A span belongs to the array that has them.
+    pub members: Vec<String>,
+}
+
+impl ArrayLabel {
+    /// The array with this name and identity.
+    pub fn new(name: &str, uuid: Option<Uuid>) -> Self {
+        Self { name: name.to_owned(), uuid, members: Vec::new() }
+    }
+
+    /// Do both mean the same array?
+    pub fn is(&self, other: &Self) -> bool {
+        match (self.uuid, other.uuid) {
+            (Some(uuid), Some(other)) => uuid == other,
+            _ => self.name == other.name,
+        }
+    }
+}
+
 /// The thing that a failure is about. Callers find the failures of an array or a member by it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum About {
     /// The text names the thing, or there is none.
     #[default]
     Unnamed,
-    /// An array that does not start, by its name.
-    Array(String),
-    /// The settings of an array that runs, by the name of the array.
-    Settings(String),
+    /// An array or a span that does not start.
+    Array(ArrayLabel),
+    /// The settings of an array that runs.
+    Settings(ArrayLabel),
     /// A member, by its path or address.
     Member(String),
 }
@@ -37,14 +64,34 @@ impl About {
     pub fn named(&self) -> Option<String> {
         match self {
             Self::Unnamed => None,
-            Self::Array(name) => Some(format!("array {name}")),
-            Self::Settings(name) | Self::Member(name) => Some(name.clone()),
+            Self::Array(array) => Some(format!("array {}", array.name)),
+            Self::Settings(array) => Some(array.name.clone()),
+            Self::Member(name) => Some(name.clone()),
         }
     }
 
-    /// Is it the array of this name, which does not start?
-    pub fn is_array(&self, name: &str) -> bool {
-        matches!(self, Self::Array(array) if array == name)
+    /// The array or span that does not start.
+    pub const fn not_started(&self) -> Option<&ArrayLabel> {
+        match self {
+            Self::Array(array) => Some(array),
+            Self::Unnamed | Self::Settings(_) | Self::Member(_) => None,
+        }
+    }
+
+    /// The array that it names, whether it runs or not.
+    pub const fn array(&self) -> Option<&ArrayLabel> {
+        match self {
+            Self::Array(array) | Self::Settings(array) => Some(array),
+            Self::Unnamed | Self::Member(_) => None,
+        }
+    }
+
+    /// Is it the same thing?
+    pub fn is(&self, other: &Self) -> bool {
+        match (self.array(), other.array()) {
+            (Some(array), Some(other)) => array.is(other),
+            _ => self == other,
+        }
     }
 
     /// How a text about it begins.
@@ -103,16 +150,16 @@ impl Failure {
         Self { text: format!("{name}: {}", self.text), ..self }
     }
 
-    /// The same, about an array of this name that does not start.
+    /// The same, about an array or a span that does not start.
     #[must_use]
-    pub fn of_array(self, name: &str) -> Self {
-        self.named(About::Array(name.to_owned()))
+    pub fn of_array(self, array: ArrayLabel) -> Self {
+        self.named(About::Array(array))
     }
 
-    /// The same, about the settings of an array of this name.
+    /// The same, about the settings of an array.
     #[must_use]
-    pub fn of_settings(self, name: &str) -> Self {
-        self.named(About::Settings(name.to_owned()))
+    pub fn of_settings(self, array: ArrayLabel) -> Self {
+        self.named(About::Settings(array))
     }
 
     /// The same, about a member with this path or address.
@@ -132,18 +179,30 @@ impl Failure {
         self.text.strip_prefix(&self.about.head()).unwrap_or(&self.text)
     }
 
-    /// Several failures as one: a line for each, and the most severe exit code. An array that does not start is more
-    /// severe than a failed operation, and that is more severe than a refusal.
+    /// Several failures as one: a line for each, and the most severe exit code.
     pub fn joined(failures: &[Self], otherwise: Exit) -> Self {
-        let weight = |exit: &Exit| match exit {
-            Exit::Failed => 3,
-            Exit::Error => 2,
-            Exit::Refused => 1,
-            _ => 0,
-        };
-        let exit = failures.iter().map(|failure| failure.exit).max_by_key(weight).unwrap_or(otherwise);
-        Self::new(exit, grouped(failures).join("\n  "))
+        Self::new(most_severe(failures).unwrap_or(otherwise), grouped(failures).join("\n  "))
     }
+
+    /// Several failures as one that says this, with the most severe exit code, and the obstacle if they have the same.
+    pub fn merged(failures: &[Self], text: impl fmt::Display) -> Self {
+        let obstacle = failures.first().map_or(Obstacle::Other, |first| first.obstacle);
+        let is_common = failures.iter().all(|failure| failure.obstacle == obstacle);
+        let exit = most_severe(failures).unwrap_or(Exit::Refused);
+        Self { obstacle: if is_common { obstacle } else { Obstacle::Other }, ..Self::new(exit, text) }
+    }
+}
+
+/// The most severe exit code. An array that does not start is more severe than a failed operation, and that is more severe
+/// than a refusal.
+fn most_severe(failures: &[Failure]) -> Option<Exit> {
+    let weight = |exit: &Exit| match exit {
+        Exit::Failed => 3,
+        Exit::Error => 2,
+        Exit::Refused => 1,
+        _ => 0,
+    };
+    failures.iter().map(|failure| failure.exit).max_by_key(weight)
 }
 
 /// The texts of failures, `NAME: FAULT; REMEDY`, with each fault and each remedy once: things with the same fault are named

@@ -16,7 +16,7 @@ use openraid_runtime::service::StartedArray;
 use openraid_sys::{NameError, NameLock, Use};
 use openraid_units::Nanos;
 
-use crate::exit::{Failure, Obstacle};
+use crate::exit::{About, ArrayLabel, Failure, Obstacle};
 use crate::members::{is_memory, open_some, options, spec};
 use crate::registry::Registry;
 use crate::sets;
@@ -44,7 +44,7 @@ impl ArrayLocks {
         for (uuid, name) in arrays {
             match NameLock::take(&format!("openraid/array/{uuid}"), patience) {
                 Ok(lock) => self.held.push((uuid, lock)),
-                Err(error) => refused.push((uuid, not_locked(&name, &error))),
+                Err(error) => refused.push((uuid, not_locked(&(uuid, name), &error))),
             }
         }
         refused
@@ -71,18 +71,30 @@ impl ArrayLocks {
     }
 }
 
-fn not_locked(name: &str, error: &NameError) -> Failure {
+fn not_locked((uuid, name): &Named, error: &NameError) -> Failure {
     match error {
         NameError::Held { owner } => {
             let why = "One process at a time may use an array, whichever of its members are named";
-            busy(name, &format!("busy: {owner} uses it; stop that first. {why}"))
+            busy(*uuid, name, &format!("busy: {owner} uses it; stop that first. {why}"))
         }
-        NameError::Failed { .. } => Failure::failed(format!("it cannot be locked: {error}")).of_array(name),
+        NameError::Failed { .. } => {
+            let label = ArrayLabel::new(name, Some(*uuid));
+            Failure::failed(format!("it cannot be locked: {error}")).of_array(label)
+        }
     }
 }
 
-fn busy(name: &str, why: &str) -> Failure {
-    Failure { obstacle: Obstacle::InUse, ..Failure::refused(why) }.of_array(name)
+fn busy(uuid: Uuid, name: &str, why: &str) -> Failure {
+    Failure { obstacle: Obstacle::InUse, ..Failure::refused(why) }.of_array(ArrayLabel::new(name, Some(uuid)))
+}
+
+/// Add the members that were seen of it to the failure of an array.
+fn with_members((uuid, mut failure): (Uuid, Failure), seen: &[ArrayMember]) -> (Uuid, Failure) {
+    if let About::Array(array) = &mut failure.about {
+        let members = seen.iter().filter(|member| member.array.0 == uuid);
+        array.members = members.map(|seen| seen.member.clone()).collect();
+    }
+    (uuid, failure)
 }
 
 /// Members that were opened for the start of their arrays.
@@ -126,6 +138,7 @@ pub fn open_for_start(
     opened
         .retain(|(_, probed)| array_of(probed).is_none_or(|(uuid, _)| busy.iter().all(|(locked, _)| *locked != uuid)));
     failed.retain(|(text, _)| !is_busy(&busy, text));
+    let busy = busy.into_iter().map(|refused| with_members(refused, &seen)).collect();
     OpenForStart { opened, failed, busy }
 }
 
@@ -193,7 +206,7 @@ fn held<'a>(
                  and --degraded does not change that",
                 failure.text
             );
-            (*uuid, busy(name, &why))
+            (*uuid, busy(*uuid, name, &why))
         })
     };
     failed.filter_map(refusal).collect()

@@ -22,7 +22,7 @@ use openraid_sys::lock_file;
 use serde::{Deserialize, Serialize};
 
 use self::owed::{RegistryBacklog, FAILURES};
-use crate::exit::Failure;
+use crate::exit::{ArrayLabel, Failure};
 use crate::kept::KeptSettings;
 use crate::output;
 use crate::quantity::utc;
@@ -52,10 +52,27 @@ pub struct RegisteredArray {
 }
 
 impl RegisteredArray {
+    /// The array that failures are about.
+    pub fn label(&self) -> ArrayLabel {
+        ArrayLabel::new(&self.name, self.uuid.as_ref().and_then(|uuid| uuid.parse().ok()))
+    }
+
+    /// Is the other one a span of this array? The registry has the identity of the stripe only, so the members decide.
+    pub fn has_span(&self, other: &ArrayLabel) -> bool {
+        // A file that names an array does not say its level.
+        let may_have = is_nested(&self.level) || self.level == "unknown";
+        may_have && !self.label().is(other) && other.members.iter().any(|member| self.members.contains(member))
+    }
+
     /// Is this the array with this identity? Raw drives have none but their name.
     fn is(&self, uuid: Option<&str>, name: &str) -> bool {
         self.uuid.as_deref() == uuid && (uuid.is_some() || self.name == name)
     }
+}
+
+/// Is the level that of a stripe over sets?
+pub fn is_nested(level: &str) -> bool {
+    matches!(level, "raid50" | "raid60") || level.starts_with("raid0 over")
 }
 
 /// When a journal was used last.

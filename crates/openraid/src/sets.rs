@@ -10,6 +10,7 @@ use openraid_format::{FeatureMap, ForeignKind, MdLevel, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
+use crate::exit::ArrayLabel;
 use crate::quantity::counted;
 use crate::server::members::contents;
 use crate::split_brain::at_text;
@@ -74,6 +75,12 @@ pub fn number(place: usize) -> DriveId {
 }
 
 impl SetPlan {
+    /// The array or span that these members are of.
+    pub fn label(&self, members: &[ProbedMember]) -> ArrayLabel {
+        let members = self.members.iter().map(|place| members[*place].spec.text.clone()).collect();
+        ArrayLabel { members, ..ArrayLabel::new(&array_name(&self.newest), Some(self.uuid)) }
+    }
+
     /// What became of a member, by its place in the list.
     pub fn verdict(&self, place: usize) -> Option<Membership> {
         let plan = self.plan.as_ref().ok()?;

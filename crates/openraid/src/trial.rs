@@ -2,12 +2,13 @@
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::array::assemble::AssembleOptions;
+use openraid_format::Uuid;
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::{AssembleRequest, Nesting, Service, StartError, Started};
 use openraid_runtime::{ServiceConfig, ServiceHandle};
 
 use crate::causes::Cause;
-use crate::exit::{Exit, Failure};
+use crate::exit::{ArrayLabel, Exit, Failure};
 use crate::members::in_memory;
 use crate::server::view::ServedArray;
 use crate::sets;
@@ -81,13 +82,7 @@ impl ReadTrial {
 
     /// Why arrays do not start although their members make one, one by one.
     pub fn refused(&self) -> Vec<Failure> {
-        let line = |(_, name, error): &(_, String, StartError)| match error {
-            // Seen without starting anything: among the reasons, with the names of the members.
-            StartError::Assemble(_) | StartError::NotAMember(..) => None,
-            StartError::SpansMissing { .. } => Some(spans_missing(name, error)),
-            _ => Some(Failure::from(error.clone()).of_array(name)),
-        };
-        self.started.failed.iter().filter_map(line).collect()
+        self.started.failed.iter().filter_map(|failed| not_started(failed, &[])).collect()
     }
 
     /// Why there is no array.
@@ -109,7 +104,7 @@ pub fn reasons(members: &[(OpenedMember, ProbedMember)], options: AssembleOption
     let name = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
     let failed = plans.iter().filter_map(|set| {
         let error = set.plan.as_ref().err()?;
-        Some(Failure::new(error.exit(), sets::assemble_error(error, &name)).of_array(&sets::array_name(&set.newest)))
+        Some(Failure::new(error.exit(), sets::assemble_error(error, &name)).of_array(set.label(&probed)))
     });
     let strangers = strangers
         .iter()
@@ -117,10 +112,21 @@ pub fn reasons(members: &[(OpenedMember, ProbedMember)], options: AssembleOption
     failed.chain(strangers).collect()
 }
 
-/// The words for a nested array that is not complete.
-pub fn spans_missing(name: &str, error: &StartError) -> Failure {
-    let text = format!("{error}; if its spans are independent arrays, use --flat");
-    Failure::new(error.exit(), text).of_array(name)
+/// Why a start failed, unless it is among the [`reasons`], which name the members.
+pub fn not_started(
+    (uuid, name, error): &(Option<Uuid>, String, StartError),
+    members: &[ProbedMember],
+) -> Option<Failure> {
+    let failure = match error {
+        StartError::Assemble(_) | StartError::NotAMember(..) => return None,
+        StartError::SpansMissing { .. } => {
+            Failure::new(error.exit(), format!("{error}; if its spans are independent arrays, use --flat"))
+        }
+        _ => Failure::from(error.clone()),
+    };
+    let is_of = |member: &&ProbedMember| member.look.superblock.as_ref().map(|superblock| superblock.set_uuid) == *uuid;
+    let members = members.iter().filter(is_of).map(|member| member.spec.text.clone()).collect();
+    Some(failure.of_array(ArrayLabel { members, ..ArrayLabel::new(name, *uuid) }))
 }
 
 /// A service without clients.

@@ -8,12 +8,12 @@ use super::news::{plain, News};
 use super::spares::SpareAttempts;
 use super::start::StartReport;
 use super::view::ServedArray;
-use super::{Server, State};
+use super::{problems, Server, State};
 use crate::alarms::test::test;
 use crate::alarms::{conditions, AlarmModel, AlarmSubject, Condition};
 use crate::control::ServerAnswer;
 use crate::events::Level;
-use crate::exit::{grouped, About, Failure, Obstacle};
+use crate::exit::{About, ArrayLabel, Failure, Obstacle};
 use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
@@ -40,51 +40,33 @@ pub(super) struct Troubles {
 
 impl Troubles {
     /// An array is served: the reasons why it, or one of its members, could not be started before are over.
-    pub(super) fn array_started(&mut self, name: &str, members: &[String]) {
+    pub(super) fn array_started(&mut self, served: &ServedArray, members: &[String]) {
         self.start.retain(|why| match &why.about {
-            About::Array(array) | About::Settings(array) => array != name,
+            About::Array(array) | About::Settings(array) => !served.has(array),
             About::Member(member) => !members.contains(member),
             About::Unnamed => true,
         });
     }
 
     /// The last try to start an array failed: its reason replaces that of an earlier one.
-    pub(super) fn not_started(&mut self, name: &str, why: Failure) {
-        self.start.retain(|failure| !failure.about.is_array(name));
-        self.start.push(why.of_array(name));
+    pub(super) fn not_started(&mut self, array: ArrayLabel, why: Failure) {
+        self.start.retain(|known| known.about.array().is_none_or(|known| !known.is(&array)));
+        self.start.push(why.of_array(array));
     }
 
-    /// Why the array of this name could not be started.
-    pub(super) fn reason(&self, name: &str) -> Option<&str> {
-        self.start.iter().find(|failure| failure.about.is_array(name)).map(Failure::fault)
+    /// Why this array could not be started.
+    pub(super) fn reason(&self, entry: &RegisteredArray) -> Option<&str> {
+        let array = entry.label();
+        let is_it = |why: &&Failure| why.about.not_started().is_some_and(|known| known.is(&array));
+        self.start.iter().find(is_it).map(Failure::fault)
     }
-}
-
-/// The problems of a start with one for each array: members of one array that could not be opened are one problem.
-fn by_array(problems: Vec<Failure>, arrays: &[RegisteredArray]) -> Vec<Failure> {
-    let mut left = problems;
-    for entry in arrays {
-        let is_member = |why: &Failure| matches!(&why.about, About::Member(member) if entry.members.contains(member));
-        let failures: Vec<Failure> = left.iter().filter(|why| is_member(why)).cloned().collect();
-        let is_named = left.iter().any(|why| why.about.is_array(&entry.name));
-        if failures.len() < 2 && !is_named {
-            continue;
-        }
-        left.retain(|why| !is_member(why));
-        if !is_named {
-            let count = counted(failures.len() as u64, "member", "members");
-            let text = format!("{count} could not be opened: {}", grouped(&failures).join("; "));
-            left.push(Failure::refused(text).of_array(&entry.name));
-        }
-    }
-    left
 }
 
 impl Server {
     /// The events of the start. Every fault is an alarm from now on.
     pub fn alarms_at_start(&self, taken: &StartReport, expected: Vec<RegisteredArray>) -> Vec<News> {
         let faults = taken.failed.iter().filter(|failure| failure.obstacle != Obstacle::Setting);
-        let problems = by_array(faults.cloned().collect(), &expected);
+        let problems = problems::by_thing(faults.cloned().collect(), &expected);
         {
             let mut state = self.state();
             state.troubles.start.clone_from(&problems);
@@ -128,7 +110,11 @@ impl Server {
             level: Some(Level::Critical),
             ..plain(EventName::StartProblem, format!("no recorded array is served: {why}"))
         }));
-        news.extend(problems.into_iter().map(|why| plain(EventName::StartProblem, why.text)));
+        let state = self.state();
+        news.extend(problems.into_iter().map(|why| {
+            let problems::ProblemPlace { array, member, .. } = state.place_of(&why.about);
+            News { array, member, ..plain(EventName::StartProblem, why.text) }
+        }));
         news
     }
 
@@ -223,10 +209,7 @@ impl Server {
         {
             let state = self.state();
             found.extend(journal.iter().flat_map(|journal| super::displaced::of_journal(journal, &state)));
-            found.extend(state.troubles.start.iter().map(|why| Condition {
-                member: Some(why.about.named().unwrap_or_else(|| why.text.clone())),
-                ..Condition::of_server(EventName::StartProblem, why.text.clone())
-            }));
+            found.extend(state.troubles.start.iter().map(|why| state.start_problem(why)));
             found.extend(state.troubles.registry.iter().map(|why| Condition {
                 member: Some("registry".into()),
                 level: Level::Critical,

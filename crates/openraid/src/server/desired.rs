@@ -128,7 +128,7 @@ impl Server {
         });
         notes.extend(self.carry_out_plan(&status, &served, &plan));
         let notes = notes.into_iter().map(Failure::refused).chain(unused);
-        notes.map(|note| note.of_settings(name)).collect()
+        notes.map(|note| note.of_settings(served.label())).collect()
     }
 
     /// The names under which clients find an array: those of the file, kept ones, or its own.

@@ -273,7 +273,7 @@ impl Server {
     /// A member is in again, under this name.
     fn returned(&self, served: &ServedArray, entry: &Departure, name: &str) -> News {
         self.note(&served.name);
-        self.state().troubles.array_started(&served.name, std::slice::from_ref(&entry.member));
+        self.state().troubles.array_started(served, std::slice::from_ref(&entry.member));
         let now = openraid_sys::clock::wall_seconds();
         self.change_departed(served, |list| note_return(list, &entry.member, name, now));
         let known_as = if name == entry.member { String::new() } else { format!(" (it was {})", entry.member) };
@@ -431,7 +431,7 @@ impl Server {
                     let text = format!("{name}: {who} its members have returned, and it is served");
                     news.push(News { array: Some(name), ..plain(EventName::NewArray, text) });
                 }
-                Err(failure) => self.state().troubles.not_started(&name, failure),
+                Err(failure) => self.state().troubles.not_started(entry.label(), failure),
             }
         }
         news

@@ -24,6 +24,7 @@ pub mod news;
 mod offline;
 mod orders;
 mod patrol;
+pub mod problems;
 pub mod rates;
 mod reading;
 pub mod recovery;

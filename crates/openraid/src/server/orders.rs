@@ -233,7 +233,9 @@ impl Server {
         }
         for name in &taken.served {
             self.note(name);
-            self.state().troubles.array_started(name, members);
+            if let Ok(served) = self.find(name) {
+                self.state().troubles.array_started(&served, members);
+            }
         }
         let mut lines = vec![format!("served now: {}", taken.served.join(", "))];
         lines.extend(taken.left_out.iter().map(ToString::to_string));

@@ -4,7 +4,7 @@ use openraid_core::admin::{AdminCommand, AdminOutcome};
 use openraid_core::array::assemble::AssembleOptions;
 use openraid_format::Uuid;
 use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMember};
-use openraid_runtime::service::{AssembleRequest, Nesting, StartError, StartedArray};
+use openraid_runtime::service::{AssembleRequest, Nesting, StartedArray};
 use openraid_units::ArrayId;
 
 use super::news::plain;
@@ -48,7 +48,7 @@ fn without_split(
     let mut failures = Vec::new();
     for set in sets::plan(&probed, force).0 {
         let Some(halves) = SplitBrain::of(&set, &probed) else { continue };
-        failures.push(Failure::refused(halves.text(chosen_by)).of_array(&halves.name));
+        failures.push(Failure::refused(halves.text(chosen_by)).of_array(set.label(&probed)));
         members.retain(|(_, probed)| {
             probed.look.superblock.as_ref().is_none_or(|superblock| superblock.set_uuid != set.uuid)
         });
@@ -115,14 +115,7 @@ impl Server {
         let left_out = plans.iter().flat_map(|set| left_out(set, &probed)).collect();
         let request = AssembleRequest { options, nesting };
         let started = self.handle.assemble(members, request)?;
-        for (_, name, error) in &started.failed {
-            match error {
-                // They are among the reasons above, with the names of the members.
-                StartError::Assemble(_) | StartError::NotAMember(..) => {}
-                StartError::SpansMissing { .. } => failed.push(trial::spans_missing(name, error)),
-                _ => failed.push(Failure::from(error.clone()).of_array(name)),
-            }
-        }
+        failed.extend(started.failed.iter().filter_map(|failed| trial::not_started(failed, &probed)));
         let mut served = Vec::new();
         for array in started.arrays {
             self.hold_background(&array)?;
@@ -178,12 +171,12 @@ impl Server {
             served.name = format!("{}-{}", served.name, &uuid[..8]).trim_start_matches('-').into();
         }
         let name = served.name.clone();
-        let array = served.array;
+        let (array, label) = (served.array, served.label());
         // The array has its name before any event about it, and its settings before hosts connect.
         self.put(served);
         let mut notes = self.begin_array(&name, journalled);
         match self.open_exports(&name) {
-            Ok(more) => notes.extend(more.into_iter().map(|failure| failure.of_settings(&name))),
+            Ok(more) => notes.extend(more.into_iter().map(|failure| failure.of_settings(label.clone()))),
             Err(failure) => {
                 self.state().arrays.retain(|other| other.array != array);
                 self.handle.stop_and_release(&started)?;
@@ -266,7 +259,7 @@ impl Server {
     pub(super) fn give_up(&self, served: &ServedArray, why: Failure) {
         let mut state = self.state();
         state.emptied = state.arrays.is_empty();
-        state.troubles.not_started(&served.name, why);
+        state.troubles.not_started(served.label(), why);
         drop(state);
         self.end_states(served);
     }

@@ -16,6 +16,7 @@ use openraid_units::{ArrayId, Nanos, Sectors, Slot};
 use super::rates::TaskRates;
 use super::settings::never_protected;
 use crate::consistency::ConsistencyWord;
+use crate::exit::ArrayLabel;
 use crate::kept::Readd;
 use crate::model::{
     ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, HealthWord, HostModel, MemberModel, ProfileModel,
@@ -69,6 +70,20 @@ impl ServedArray {
     /// The key of values that are kept for it: its UUID, which outlives a rename, or the name of a raw drive.
     pub fn key(&self) -> String {
         self.uuid().unwrap_or_else(|| self.name.clone())
+    }
+
+    /// The array that failures are about.
+    pub fn label(&self) -> ArrayLabel {
+        ArrayLabel::new(&self.name, self.started.as_ref().map(|started| started.superblock.set_uuid))
+    }
+
+    /// Is it this array, or has it this span?
+    pub fn has(&self, array: &ArrayLabel) -> bool {
+        let mut parts = self.started.iter().flat_map(|started| started.spans.iter().chain([started]));
+        match array.uuid {
+            Some(uuid) => parts.any(|part| part.superblock.set_uuid == uuid),
+            None => self.name == array.name,
+        }
     }
 
     /// The numbers of its spans; none unless nested.

@@ -21,7 +21,7 @@ use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, Jour
 use crate::output::loss::LossEstimate;
 use crate::output::table::Table;
 use crate::quantity::{counted, human};
-use crate::registry::Registry;
+use crate::registry::{is_nested, Registry};
 use crate::server::members::check_free;
 use crate::trial::quiet_service;
 use crate::wiping;
@@ -208,11 +208,6 @@ pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalMo
     }
     name_arrays(&mut journal, registry);
     Ok(journal)
-}
-
-/// Is the level that of a stripe over sets? The journal knows only its spans.
-fn is_nested(level: &str) -> bool {
-    matches!(level, "raid50" | "raid60") || level.starts_with("raid0 over")
 }
 
 /// Sets the names of arrays that have none. The registry has them by identity. For the spans of a nested array they

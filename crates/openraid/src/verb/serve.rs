@@ -33,7 +33,7 @@ use crate::consistency::ConsistencyWord;
 use crate::control;
 use crate::desired;
 use crate::events::{Draft, EventLog, EventWriter};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{ArrayLabel, Exit, Failure, Outcome};
 use crate::holding::OpenForStart;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{in_memory, is_memory, lasting_spec, open_every, options, protected};
@@ -45,12 +45,13 @@ use crate::quantity::human;
 use crate::registry::RegisteredArray;
 use crate::server::desired::InForce;
 use crate::server::news::plain;
+use crate::server::problems;
 use crate::server::start::{StartOptions, StartReport};
 use crate::server::{ListenAddress, Server, ServerAccess, ServerOptions};
 use attend::{Attendance, ServeLine};
 use openraid_status::EventName;
 use sizes::limits_of;
-use wanted::{is_service, offline, wanted, ArraysToServe, OfflineArray};
+use wanted::{is_service, wanted, why_offline, ArraysToServe, OfflineArray};
 
 /// Settings that must be made before any thread: threads share heaps, and no thread receives a signal itself.
 fn before_threads() -> Result<Signals, Failure> {
@@ -371,9 +372,9 @@ fn begin(
     if served == 0 && !stays {
         return Err(nothing_served(reasons, is_busy));
     }
-    let is_served = |entry: &RegisteredArray| arguments.flat || server.has_array(entry);
-    let offline = offline(&wanted.asked, is_served, &failed, &reasons);
-    name_offline(&offline, &mut reasons);
+    let is_offline = |entry: &&RegisteredArray| !arguments.flat && !server.has_array(entry);
+    let offline = wanted.asked.iter().filter(is_offline).map(|entry| name_offline(entry, &failed, &mut reasons));
+    let offline = offline.collect();
     // Arrays that are only in the file are recorded now, so that their settings can be stored.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
     reasons.iter().for_each(|reason| context.output.warn(&reason.text));
@@ -393,14 +394,13 @@ fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
     Failure { exit, text: format!("nothing can be served:\n  {}", why.text), ..why }
 }
 
-/// Adds the reasons for arrays that no other reason names.
-fn name_offline(offline: &[OfflineArray], reasons: &mut Vec<Failure>) {
-    for OfflineArray { name, reason } in offline {
-        let failure = Failure::refused(reason).of_array(name);
-        if !reasons.iter().any(|known| known.text == failure.text) {
-            reasons.push(failure);
-        }
-    }
+/// Leave one reason for an array that is not served.
+fn name_offline(entry: &RegisteredArray, failed: &[(String, Failure)], reasons: &mut Vec<Failure>) -> OfflineArray {
+    let why = why_offline(entry, failed, reasons);
+    let offline = OfflineArray { name: entry.name.clone(), reason: why.fault().to_owned() };
+    reasons.retain(|known| !problems::is_of(entry, known));
+    reasons.push(why);
+    offline
 }
 
 /// Serves raw drives. Returns their number.
@@ -411,7 +411,7 @@ fn take_raw(server: &Server, raw: Vec<(String, MemberSpec)>, open: OpenOptions, 
         let raw = raw.and_then(|opened| opened.into_iter().try_for_each(|(member, _)| server.take_raw(&name, member)));
         match raw {
             Ok(()) => served += 1,
-            Err(failure) => reasons.push(failure.of_array(&name)),
+            Err(failure) => reasons.push(failure.of_array(ArrayLabel::new(&name, None))),
         }
     }
     served

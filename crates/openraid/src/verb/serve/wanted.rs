@@ -14,6 +14,7 @@ use crate::members::{in_folder, looks_like_a_name, remembered, spec, written_spe
 use crate::quantity::counted;
 use crate::registry::RegisteredArray;
 use crate::server::desired::InForce;
+use crate::server::problems;
 use crate::server::reload::unknown;
 
 #[derive(Debug, Default)]
@@ -39,32 +40,26 @@ pub struct OfflineArray {
     pub reason: String,
 }
 
-/// The requested arrays that are not served, and why. `reasons` are those of the start; `failed` are members that could not be opened.
-pub fn offline(
-    asked: &[RegisteredArray],
-    is_served: impl Fn(&RegisteredArray) -> bool,
-    failed: &[(String, Failure)],
-    reasons: &[Failure],
-) -> Vec<OfflineArray> {
-    let of = |entry: &RegisteredArray| {
-        let known = reasons.iter().find(|failure| failure.about.is_array(&entry.name));
-        let reason = known.map(|failure| failure.fault().to_owned()).unwrap_or_else(|| {
-            let of_members = failed.iter().filter(|(member, _)| entry.members.contains(member));
-            let failures: Vec<Failure> = of_members.map(|(_, failure)| failure.clone()).collect();
-            if failures.is_empty() {
-                return format!(
-                    "its members do not make it; `{}` says what they are",
-                    command("doctor", [&entry.name])
-                );
-            }
-            let count = counted(entry.members.len() as u64, "member", "members");
-            let left = if failures.len() == entry.members.len() { "none".into() } else { failures.len().to_string() };
-            let not = if failures.len() == entry.members.len() { "" } else { " not" };
-            format!("{left} of its {count} could{not} be opened: {}", grouped(&failures).join("; "))
-        });
-        OfflineArray { name: entry.name.clone(), reason }
-    };
-    asked.iter().filter(|entry| !is_served(entry)).map(of).collect()
+/// Why a requested array is not served: the reason of the start, or its members that could not be opened.
+pub fn why_offline(entry: &RegisteredArray, failed: &[(String, Failure)], reasons: &[Failure]) -> Failure {
+    if let Some(known) = problems::of_array(entry, reasons) {
+        return known;
+    }
+    let members: Vec<Failure> = failed
+        .iter()
+        .filter(|(member, _)| entry.members.contains(member))
+        .map(|(_, failure)| failure.clone())
+        .collect();
+    if members.is_empty() {
+        let doctor = command("doctor", [&entry.name]);
+        let text = format!("its members do not make it; `{doctor}` says what they are");
+        return Failure::refused(text).of_array(entry.label());
+    }
+    let count = counted(entry.members.len() as u64, "member", "members");
+    let (left, not) =
+        if members.len() == entry.members.len() { ("none".into(), "") } else { (members.len().to_string(), " not") };
+    let text = format!("{left} of its {count} could{not} be opened: {}", grouped(&members).join("; "));
+    Failure::refused(text).of_array(entry.label())
 }
 
 /// Is this a service? Then nothing is named, and a file says what it serves.
@@ -173,18 +168,19 @@ impl ArraysToServe {
             let desired = desired_of(entry, arrays);
             known.extend(desired.map(|desired| &desired.id));
             if let Err(failure) = self.add(entry, desired) {
-                self.notes.push(Failure::refused(failure.text).of_array(&entry.name));
+                self.notes.push(Failure::refused(failure.text).of_array(entry.label()));
             }
         }
         for desired in arrays.iter().filter(|desired| !known.contains(&&desired.id)) {
-            self.asked.push(of_file(desired));
+            let entry = of_file(desired);
             let added = match desired.members.as_slice() {
                 [] => Err(Failure::refused(unknown(desired))),
                 members => self.add_members(members),
             };
             if let Err(failure) = added {
-                self.notes.push(Failure::refused(failure.text).of_array(&desired.id.to_string()));
+                self.notes.push(Failure::refused(failure.text).of_array(entry.label()));
             }
+            self.asked.push(entry);
         }
     }
 
