@@ -1,4 +1,4 @@
-import { h, administer, ask, bytes, copying, facts, field, keyed, operate, rate, say, select, table, tag, written } from "./ui.js";
+import { h, administer, ask, bytes, copying, facts, field, keyed, operate, rate, say, select, table, tag, toCreate, written } from "./ui.js";
 import { array as find, change, get, may } from "./api.js";
 import { className, command, errors, level, members, named, percent, sentenceCase, stateKind, tasks, CRASH, WRITES } from "./words.js";
 import { driveChoice } from "./drives.js";
@@ -151,10 +151,10 @@ function policy(array) {
     ["Access", array.access], ["Writes", WRITES[s.write_cache] || s.write_cache], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
     ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", limit(s.rebuild_rate)], array.profile ? ["While degraded", `rebuild ${array.profile.degraded.rebuild_rate ? `at most ${rate(array.profile.degraded.rebuild_rate)}` : "without limit"}, ${array.profile.degraded.depth} operations at once`] : null, ["Check", limit(s.scrub_rate)],
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
-  h("p", { className: "hint" }, "Level, chunk and number of members are given when an array is made. For others, ", h("a", { href: "#/create" }, "make a new array"), " and copy the data."),
+  h("p", { className: "hint" }, "Level, chunk and number of members are given when an array is made. For others, ", toCreate("make a new array"), " and copy the data."),
   operate({ id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
   administer({ id: "set-exports", onclick: () => setExports(array) }, "Names for clients"),
-  operate({ id: "rename-array", onclick: () => renameArray(array) }, "Rename"),
+  administer({ id: "rename-array", onclick: () => renameArray(array) }, "Rename"),
   administer({ id: "stop-array", className: "risk", onclick: () => stopArray(array) }, "Stop or delete this array")];
 }
 
@@ -220,6 +220,6 @@ async function setPolicy(array) {
 function cache(array) {
   const own = array.cache;
   return [h("h2", {}, "Cache and journal"), own ? facts([["Size", bytes(own.size_bytes)], ["Not on the members yet", `${bytes(own.dirty_bytes)} of at most ${bytes(own.dirty_max_bytes)}`],
-    ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache. ", h("a", { href: "#/settings" }, "Set one"), "."),
+    ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache.", may("Administrator") ? [" ", h("a", { href: "#/settings" }, "Set one"), "."] : null),
   array.journal ? h("p", {}, `Journal: ${array.journal.text}.`) : h("p", {}, "No journal protects its writes.")];
 }

@@ -1,4 +1,4 @@
-import { h, keyed, bytes, say, table, tag, fill } from "./ui.js";
+import { h, keyed, bytes, say, table, tag, toCreate, fill } from "./ui.js";
 import { get, state } from "./api.js";
 import { arrayLink, className, count, errors, members, millis, named, stateKind } from "./words.js";
 
@@ -53,7 +53,7 @@ export function page(main) {
   main.append(h("h1", {}, "Drives"), list, free);
   freeDrives().then((all) => {
     free.hidden = !all.length;
-    fill(free, h("h2", {}, "Free drives"), h("p", {}, "Nothing uses them. ", h("a", { href: "#/create" }, "Create an array"), " takes them; the page of an array adds one as a spare."), table("Free drives", ["Drive", "Size, model, serial, content"], all));
+    fill(free, h("h2", {}, "Free drives"), h("p", {}, "Nothing uses them. ", toCreate("Create an array"), " takes them; the page of an array adds one as a spare."), table("Free drives", ["Drive", "Size, model, serial, content"], all));
   }, (problem) => say(problem.message));
   /** Mean times of the last seconds, by drive. @type {Record<string, { own: number, others: number[] }>} */
   let times = {};

@@ -6,6 +6,11 @@ const acknowledge = async (which, load) => {
   try { const done = (await call("POST", "/alarms/acknowledge", { which })).value.acknowledged; readAlarms(); say(done.length === 1 ? "The alarm is acknowledged." : `${done.length} alarms are acknowledged.`); load(); } catch (problem) { say(problem.message); }
 };
 
+/** Acknowledge the events of these numbers. @param {{ from: number, to?: number }} which @param {() => any} load */
+const acknowledgeEvents = async (which, load) => {
+  try { await call("POST", "/events/acknowledge", which); say(which.to ? "These events are acknowledged." : `Event ${which.from} is acknowledged.`); load(); } catch (problem) { say(problem.message); }
+};
+
 /** A search begins when nothing was typed for this long. */
 const SEARCH_AFTER_MS = 300;
 
@@ -47,9 +52,9 @@ export function page(main) {
     before = found.events[0]?.number;
     const events = found.events.reverse();
     const rows = events.map((event) => [String(event.number), time(event.at_seconds), tag(event.level, event.level), event.event, event.text,
-      h("td", { className: "act" }, event.acknowledged ? "acknowledged" : event.level === "info" ? null : operate({ id: `ack-${event.number}`, "aria-label": `Acknowledge event ${event.number}`, onclick: async () => { await call("POST", "/events/acknowledge", { from: event.number }); say(`Event ${event.number} is acknowledged.`); load(); } }, "Acknowledge"))]);
+      h("td", { className: "act" }, event.acknowledged ? "acknowledged" : event.level === "info" ? null : operate({ id: `ack-${event.number}`, "aria-label": `Acknowledge event ${event.number}`, onclick: () => acknowledgeEvents({ from: event.number }, load) }, "Acknowledge"))]);
     fill(list, rows.length ? table("Events", ["Number", "Time", "Level", "Event", "What happened", "Acknowledged"], rows) : h("p", {}, words.value.trim() ? "No event has these words." : "No events."),
-      h("p", {}, found.more ? h("button", { onclick: () => load(true) }, "Older") : null, events.some((event) => !event.acknowledged) ? operate({ onclick: async () => { await call("POST", "/events/acknowledge", { from: events.at(-1).number, to: events[0].number }); load(); } }, "Acknowledge all of these") : null));
+      h("p", {}, found.more ? h("button", { onclick: () => load(true) }, "Older") : null, events.some((event) => !event.acknowledged) ? operate({ onclick: () => acknowledgeEvents({ from: events.at(-1).number, to: events[0].number }, load) }, "Acknowledge all of these") : null));
   };
   [level, array, open].forEach((input) => input.addEventListener("change", () => load()));
   /** @type {ReturnType<typeof setTimeout> | undefined} */

@@ -45,8 +45,8 @@ function showHealth() {
   const well = worst && (state.arrays.length === 1 ? worst.sentence : `${state.arrays.length} arrays, each is ${worst.health}.`);
   const grave = state.alarms.some((alarm) => alarm.level === "critical");
   const kind = grave ? "failed" : !state.fresh ? "degraded" : worst && worst.health !== "optimal" ? worst.health : alarms ? "degraded" : "optimal";
-  const text = !state.fresh ? "The server does not answer; this page may be out of date." : !worst ? "No array is served." : worst.health === "optimal" ? well + alarmsText : `${worst.sentence}${bad > 1 ? ` ${count(bad - 1, "more array needs", "more arrays need")} attention.` : ""}`;
-  const link = !worst || !state.fresh ? null : worst.health !== "optimal" ? h("a", { href: `#/array/${encodeURIComponent(worst.name)}` }, "Look at it") : alarms ? h("a", { href: "#/events" }, "See the alarms") : null;
+  const text = !state.fresh ? "The server does not answer; this page may be out of date." : !worst ? `No array is served.${alarmsText}` : worst.health === "optimal" ? well + alarmsText : `${worst.sentence}${bad > 1 ? ` ${count(bad - 1, "more array needs", "more arrays need")} attention.` : ""}`;
+  const link = !state.fresh ? null : worst && worst.health !== "optimal" ? h("a", { href: `#/array/${encodeURIComponent(worst.name)}` }, "Look at it") : alarms ? h("a", { href: "#/events" }, "See the alarms") : null;
   keyed(health, [text, kind], () => h("p", { className: `health ${kind}`, role: "status" }, text, link));
 }
 

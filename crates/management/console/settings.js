@@ -1,4 +1,4 @@
-import { h, ask, facts, field, rate, say, select, table, time, fill } from "./ui.js";
+import { h, ask, facts, field, operate, rate, say, select, table, time, fill } from "./ui.js";
 import { call, get, may, state } from "./api.js";
 import { count, FROM, keyWords } from "./words.js";
 import { addSink, dropSink, serverParts, spareParts } from "./kept.js";
@@ -21,7 +21,7 @@ export function page(main) {
     const kept = may("Administrator") ? await get("/kept") : null;
     fill(whole, h("h2", {}, "Server"), ...(kept ? serverParts(own, kept, load) : []), ...spareParts(own, kept, load).filter(Boolean));
     fill(care, h("h2", {}, "Alarms and schedules"), h("h3", {}, "Sinks"), sinks.length ? table("Sinks", ["Sink", "Kind", "To", "From level", "State", "Actions"], sinks.map((sink) => [sink.name, sink.kind, sink.target, sink.level, sink.error || "works",
-      h("td", { className: "act" }, h("button", { id: `test-${sink.name}`, "aria-label": `Test ${sink.name}`, onclick: () => test(sink.name) }, "Test"), kept && !sink.line ? h("button", { "aria-label": `Remove sink ${sink.name}`, onclick: () => dropSink(kept, sink.name, load) }, "Remove") : null)])) : h("p", {}, "No alarms are sent."), kept ? h("button", { id: "add-sink", onclick: () => addSink(kept, load) }, "Add a sink") : "",
+      h("td", { className: "act" }, operate({ id: `test-${sink.name}`, "aria-label": `Test ${sink.name}`, onclick: () => test(sink.name) }, "Test"), kept && !sink.line ? h("button", { "aria-label": `Remove sink ${sink.name}`, onclick: () => dropSink(kept, sink.name, load) }, "Remove") : null)])) : h("p", {}, "No alarms are sent."), kept ? h("button", { id: "add-sink", onclick: () => addSink(kept, load) }, "Add a sink") : "",
       h("h3", {}, "Schedules"), schedules.length ? table("Schedules", ["Schedule", "Task", "Arrays", "Every", "Window (UTC)", "Rate", "From", "Actions"], schedules.map((plan) => [plan.name, plan.task, plan.arrays.join(", ") || "all", every(plan.every_seconds), plan.window || "any time", plan.rate ? rate(plan.rate) : "as the array has it", plan.line ? `line ${plan.line}` : "kept by the server",
       h("td", { className: "act" }, plan.line || !operates ? null : h("button", { "aria-label": `Remove schedule ${plan.name}`, onclick: () => drop(plan.name, load) }, "Remove"))])) : h("p", {}, "Nothing is scheduled."),
       operates ? h("button", { id: "add-schedule", onclick: () => addSchedule(load) }, "Add a schedule") : "");

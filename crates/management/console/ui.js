@@ -30,6 +30,9 @@ export const operate = (properties, ...children) => (may("Operator") ? h("button
 /** A button for administrators; others do not see it. @param {Record<string, any>} properties @param {...any} children */
 export const administer = (properties, ...children) => (may("Administrator") ? h("button", properties, ...children) : null);
 
+/** Words that lead administrators to the page that makes an array; others cannot use it. @param {string} text */
+export const toCreate = (text) => (may("Administrator") ? h("a", { href: "#/create" }, text) : text);
+
 /** A button that copies a command line; none in a browser that gives the page no clipboard. @param {Record<string, any>} properties @param {string} line @param {string} text */
 export function copying(properties, line, text) {
   const clipboard = globalThis.navigator?.clipboard;

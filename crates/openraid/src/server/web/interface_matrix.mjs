@@ -2,57 +2,31 @@
 //
 //     node interface_matrix.mjs FOLDER-OF-THE-CONSOLE < ARRAYS-OF-THE-API
 //
-// Elements have children and a text, which is all that the modules need here. The server is an object with the documents.
+// The server is an object with the documents.
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-
-class Element {
-  constructor(kind) { this.kind = kind; this.children = []; this.dataset = {}; this.style = {}; this.attributes = {}; this.listeners = {}; this.className = ""; this.id = ""; }
-  append(...more) { this.children.push(...more); }
-  replaceChildren(...all) { this.children = all; }
-  setAttribute(name, value) { this.attributes[name] = value; }
-  addEventListener(kind, listener) { this.listeners[kind] = listener; }
-  showModal() {}
-  close() {}
-  remove() {}
-  contains() { return false; }
-  querySelector() { return null; }
-  focus() {}
-  get textContent() { return this.children.map((own) => (own instanceof Element ? own.textContent : String(own))).join(" "); }
-  set textContent(text) { this.children = [text]; }
-  all(test) { const below = this.children.filter((own) => own instanceof Element); return below.filter(test).concat(below.flatMap((own) => own.all(test))); }
-}
-class Cell extends Element {}
+import { begin, Cell, fixed, heard, page as open, until } from "./browser.mjs";
 
 const { arrays, words } = JSON.parse(readFileSync(0, "utf8"));
-const fixed = { main: new Element("main"), top: new Element("header"), say: new Element("div") };
-const heard = {};
 /** Changes that the pages have asked for. */
 const orders = [];
 /** The last text that a button copied. */
 let copied = null;
-Object.defineProperty(globalThis, "navigator", { value: { clipboard: { writeText: async (text) => { copied = text; } } } });
-Object.assign(globalThis, {
-  HTMLElement: Element, HTMLTableCellElement: Cell, location: { hash: "" }, history: { replaceState() {} },
-  localStorage: { getItem: () => null, setItem() {} }, addEventListener: (kind, listener) => { heard[kind] = listener; },
-  EventSource: class { addEventListener(kind, listener) { heard[kind] = listener; } close() {} },
-  document: { createElement: (kind) => (kind === "td" ? new Cell(kind) : new Element(kind)), createElementNS: (_, kind) => new Element(kind),
-    getElementById: (id) => fixed[id] || null, activeElement: null, body: new Element("body"), documentElement: new Element("html") },
-  fetch: async (path, { method, body } = {}) => {
-    if (method && method !== "GET") orders.push({ method, path, body: JSON.parse(body) });
-    const of = (name) => shown.find((own) => path === `/api/v1/arrays/${encodeURIComponent(own.name)}${name}`);
-    const documents = { [of("") ? path : "-"]: of(""), [of("/locate") ? path : "-"]: { text: "done", array: null }, "/api/v1/session": { user: "ann", role: "Administrator" }, "/api/v1/arrays": { arrays } };
-    const known = documents[path];
-    return { ok: Boolean(known), status: known ? 200 : 404, text: async () => JSON.stringify(known || { detail: "not here" }), headers: { get: () => null } };
-  },
-});
+/** Alarms of the server itself. */
+let alarms = [];
+begin(async (path, { method, body } = {}) => {
+  if (method && method !== "GET") orders.push({ method, path, body: JSON.parse(body) });
+  const of = (name) => shown.find((own) => path === `/api/v1/arrays/${encodeURIComponent(own.name)}${name}`);
+  const documents = { [of("") ? path : "-"]: of(""), [of("/locate") ? path : "-"]: { text: "done", array: null }, "/api/v1/session": { user: "ann", role: "Administrator" }, "/api/v1/arrays": { arrays }, "/api/v1/alarms?level=warning": { alarms } };
+  const known = documents[path];
+  return { ok: Boolean(known), status: known ? 200 : 404, text: async () => JSON.stringify(known || { detail: "not here" }), headers: { get: () => null } };
+}, (text) => { copied = text; });
 
 let shown = arrays;
 await import(pathToFileURL(`${process.argv[2]}/main.js`).href);
-const until = Date.now() + 30000;
-while (!heard.status && Date.now() < until) await new Promise((then) => { setTimeout(then, 1); });
-const page = (hash) => { location.hash = hash; heard.hashchange(); heard.status({ data: JSON.stringify({ arrays: shown }) }); };
+await until(() => heard.status);
+const page = (hash) => open(hash, shown);
 const found = {};
 for (const array of arrays) {
   shown = [array];
@@ -71,12 +45,22 @@ const lit = arrays.find((own) => own.members.some((member) => member.member && m
 shown = [lit];
 page(`#/array/${encodeURIComponent(lit.name)}`);
 fixed.main.all((own) => own.kind === "button" && own.textContent === "Locate")[0].listeners.click();
+const forms = () => document.body.all((own) => own.kind === "form");
 for (let nth = 1; nth <= 2; nth += 1) {
-  while (document.body.all((own) => own.kind === "form").length < nth && Date.now() < until) await new Promise((then) => { setTimeout(then, 1); });
-  document.body.all((own) => own.kind === "form")[nth - 1].listeners.submit({ preventDefault() {} });
-  while (orders.length < nth && Date.now() < until) await new Promise((then) => { setTimeout(then, 1); });
+  await until(() => forms().length >= nth);
+  forms()[nth - 1].listeners.submit({ preventDefault() {} });
+  await until(() => orders.length >= nth);
 }
 found.orders = orders;
+// No array is served, and an alarm says why.
+shown = [];
+page("#/");
+const header = () => ({ text: fixed.top.textContent, links: fixed.top.all((own) => own.kind === "a").map((own) => own.href), kinds: fixed.top.all((own) => own.className.startsWith("health ")).map((own) => own.className) });
+found.empty = header();
+alarms = [{ id: "server:StartProblem:registry", level: "critical", text: "no recorded array is served", acknowledged_seconds: null }];
+heard.log({ data: "{}" });
+await until(() => header().text !== found.empty.text);
+found.unreadable = header();
 // Command lines with words that a shell would take for something else.
 const { command } = await import(pathToFileURL(`${process.argv[2]}/words.js`).href);
 found.commands = words.map((word) => command("show", [word, "d 1"], "--follow"));

@@ -286,10 +286,10 @@ fn faulty(array: &ArrayModel) -> impl Iterator<Item = String> + '_ {
 
 /// The differences from the table.
 #[derive(Default)]
-struct Wrong(Vec<String>);
+pub(super) struct Wrong(Vec<String>);
 
 impl Wrong {
-    fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, found: T, wanted: T) {
+    pub(super) fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, found: T, wanted: T) {
         if found != wanted {
             self.0.push(format!("{what}: {found:?}, not {wanted:?}"));
         }
@@ -365,6 +365,18 @@ fn check_displaced(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: Op
     wrong.same(&format!("{name}, metrics and Redfish"), of_drives, (wanted as u64, wanted as u64));
 }
 
+/// Without arrays the console still says that an alarm is open, and leads to it.
+fn check_empty(wrong: &mut Wrong, empty: &Value, unreadable: &Value) {
+    let says = |header: &Value, words: &str| header["text"].as_str().is_some_and(|text| text.contains(words));
+    let leads = |header: &Value| header["links"].as_array().is_some_and(|links| links.contains(&"#/events".into()));
+    wrong.same("the console without arrays", (says(empty, "No array is served."), says(empty, "open.")), (true, false));
+    wrong.same("its color", &empty["kinds"], &serde_json::json!(["health optimal"]));
+    let words = "No array is served. 1 alarm is open.";
+    wrong.same(&format!("the console with an alarm: {unreadable}"), says(unreadable, words), true);
+    wrong.same("the link to the alarm", leads(unreadable), true);
+    wrong.same("the color of the alarm", &unreadable["kinds"], &serde_json::json!(["health failed"]));
+}
+
 /// The button of a next step leads to the array and the member that its command line names. A line that no shell reads the same way has none.
 fn check_steps(wrong: &mut Wrong, steps: &Value) {
     let mut leads = 0;
@@ -437,19 +449,19 @@ fn copy_modules(from: &Path, to: &Path) {
     }
 }
 
-/// What the console writes for each array: by the array's name, the texts of its pages. `None` without Node.
-fn console(arrays: &Value) -> Option<Value> {
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/web/interface_matrix.mjs");
-    let modules = std::env::temp_dir().join(format!("openraid-interface-matrix-{}", std::process::id()));
+/// The document that a script here makes of the console's modules, with these arguments and this input. `None` without Node.
+pub(super) fn of_console(script: &str, arguments: &[&str], input: &str) -> Option<Value> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/web").join(script);
+    let modules = std::env::temp_dir().join(format!("openraid-{script}-{}", std::process::id()));
     copy_modules(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../management/console")), &modules);
     let mut node = Program::new("node");
-    node.args(["--no-warnings", here]).arg(&modules).stdin(Stdio::piped()).stdout(Stdio::piped());
+    node.arg("--no-warnings").arg(here).arg(&modules).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut child) = node.spawn() else {
         assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "node is missing (package node-typescript)");
         return None;
     };
     // It reads all before it writes.
-    child.stdin.take().expect("a pipe").write_all(arrays.to_string().as_bytes()).expect("it reads");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
     let done = child.wait_with_output().expect("it ends");
     fs::remove_dir_all(&modules).expect("the copy is ours");
     assert!(done.status.success(), "the console's modules: {}", done.status);
@@ -632,7 +644,7 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
     let by_api: Vec<ArrayModel> = serde_json::from_value(document["arrays"].clone()).expect("arrays");
     let mut given = document.clone();
     given["words"] = HOSTILE.into();
-    let by_console = console(&given);
+    let by_console = of_console("interface_matrix.mjs", &[], &given.to_string());
     let figures = figures(&get(&format!("{url}metrics"), &token));
     for case in cases {
         let of =
@@ -672,6 +684,8 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         wrong.same("commands of the console", &shown["commands"], &commands.to_vec().into());
         check_steps(&mut wrong, &shown["steps"]);
         check_instances(&mut wrong, &shown["instances"]);
+        check_empty(&mut wrong, &shown["empty"], &shown["unreadable"]);
+        super::roles::check(&mut wrong, server, &management, folder);
     }
     wrong
 }

@@ -6,6 +6,8 @@ mod interface_matrix;
 mod late;
 mod making;
 mod place;
+#[cfg(test)]
+mod roles;
 
 use std::fs;
 use std::path::PathBuf;
