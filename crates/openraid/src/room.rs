@@ -11,6 +11,9 @@ use crate::quantity::human;
 /// Bytes of a unit in which the kernel counts the space of files.
 const SPACE_UNIT: u64 = 512;
 
+/// A file system with less free space is full: a write of a host takes as much.
+const FREE_MIN: u64 = 1 << 20;
+
 /// The sparse members on one file system.
 #[derive(Default)]
 struct Sparse {
@@ -64,7 +67,8 @@ fn shortage_text(sparse: &Sparse, mount: Option<&Path>, free: u64) -> Option<Str
 pub fn full_text(member: &str) -> String {
     let place = match std::fs::metadata(member) {
         Ok(about) if about.file_type().is_block_device() => {
-            format!("for the device {member}: {}", cause(openraid_sys::backing_file(about.rdev())))
+            let (file, pool) = (openraid_sys::backing_file(about.rdev()), openraid_sys::thin_pool(about.rdev()));
+            format!("for the device {member}: {}", cause(file, pool))
         }
         Ok(_) => on_file_system(Path::new(member)),
         Err(_) => "on its server".into(),
@@ -72,19 +76,29 @@ pub fn full_text(member: &str) -> String {
     format!("no room for {member}: writes that need new space are refused, reads continue; make room {place}")
 }
 
-/// The storage under a block device that ran out of room.
-fn cause(backing: Option<PathBuf>) -> String {
-    match backing {
-        Some(file) => format!("its file {} is {}", file.display(), on_file_system(&file)),
-        None => "the storage under it is full, as the pool of a thin volume may be".into(),
+/// The storage under a block device that ran out of room: the file of a loop device, a thin pool, or one that is not known.
+fn cause(backing: Option<PathBuf>, pool: Option<String>) -> String {
+    match (backing, pool) {
+        (Some(file), _) => format!("its file {} is {}", file.display(), on_file_system(&file)),
+        (None, Some(pool)) => format!("its thin pool {pool} is full"),
+        (None, None) => "the storage under it is full".into(),
     }
 }
 
 fn on_file_system(file: &Path) -> String {
-    match mount_point(file) {
-        Some(mount) => format!("on the file system at {}", mount.display()),
-        None => "on its file system".into(),
+    let pool = file.metadata().ok().and_then(|about| openraid_sys::thin_pool(about.dev()));
+    place_of_room(mount_point(file).as_deref(), openraid_sys::free_bytes(file).unwrap_or(0), pool)
+}
+
+/// A file system that has room is not what lacks it.
+fn place_of_room(mount: Option<&Path>, free: u64, pool: Option<String>) -> String {
+    let place =
+        mount.map_or_else(|| "on its file system".into(), |mount| format!("on the file system at {}", mount.display()));
+    if free < FREE_MIN {
+        return place;
     }
+    let under = pool.map_or_else(|| "the storage under it".into(), |pool| format!("its thin pool {pool}"));
+    format!("{place}, or, as that has {} free now: a quota or {under} is full", human(Bytes(free)))
 }
 
 /// The highest folder over this file that is on the same file system.
@@ -118,8 +132,26 @@ mod tests {
         assert_eq!(mount, Path::new("/proc"));
         assert!(full_text("/proc/self/status").ends_with("make room on the file system at /proc"));
         let backing = Some("/proc/self/status".into());
-        assert_eq!(cause(backing), "its file /proc/self/status is on the file system at /proc");
-        assert_eq!(cause(None), "the storage under it is full, as the pool of a thin volume may be");
+        assert_eq!(cause(backing, None), "its file /proc/self/status is on the file system at /proc");
         assert!(full_text("nbd://far/x").ends_with("make room on its server"));
+    }
+
+    #[test]
+    fn the_thin_pool_that_is_full_is_named_and_a_file_system_with_room_is_not_blamed() {
+        let pool = || Some("vg-pool-tpool".to_owned());
+        assert_eq!(cause(None, pool()), "its thin pool vg-pool-tpool is full");
+        assert_eq!(cause(None, None), "the storage under it is full");
+        let mount = Some(Path::new("/srv"));
+        let full = "on the file system at /srv";
+        assert_eq!(place_of_room(mount, 4096, pool()), full, "it lacks room itself");
+        let with_room = format!("{full}, or, as that has 2 GiB free now: a quota or");
+        assert_eq!(place_of_room(mount, 2 << 30, pool()), format!("{with_room} its thin pool vg-pool-tpool is full"));
+        assert_eq!(place_of_room(mount, 2 << 30, None), format!("{with_room} the storage under it is full"));
+        // A member on a file system of this machine that has room.
+        let file = std::env::temp_dir().join(format!("openraid-room-{}", std::process::id()));
+        std::fs::write(&file, "x").expect("room");
+        let text = full_text(&file.display().to_string());
+        assert!(text.contains(" free now: a quota or "), "{text}");
+        std::fs::remove_file(&file).expect("it is ours");
     }
 }

@@ -49,6 +49,7 @@ mod room_wait;
 mod signals;
 mod table;
 mod takeover;
+mod thin_pool;
 mod threads;
 mod uevents;
 
@@ -77,4 +78,5 @@ pub use process::give_way;
 pub use random::fill_random;
 pub use signals::{Signal, Signals};
 pub use takeover::{listen_patiently, LEAVING_TIME_MAX, TAKEN_TIME_MAX};
+pub use thin_pool::thin_pool;
 pub use uevents::{DeviceEvents, DeviceNews};

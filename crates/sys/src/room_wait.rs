@@ -17,7 +17,7 @@ const PARAMETER: &str = "/sys/module/dm_thin_pool/parameters/no_space_timeout";
 /// The longest time. The parameter 0 means that a pool keeps writes without a limit.
 const LONGEST: u64 = 24 * 3600;
 /// Devices below a device that are looked at: more is a circle.
-const DEPTH_MAX: u32 = 16;
+pub(crate) const DEPTH_MAX: u32 = 16;
 
 /// `struct dm_ioctl` with room for the targets of a table.
 #[repr(C)]
@@ -69,13 +69,13 @@ fn is_thin(device: u64, depth: u32) -> bool {
     depth > 0 && numbers.any(|number| is_thin(number, depth - 1))
 }
 
-fn device_of(number: &str) -> Option<u64> {
+pub(crate) fn device_of(number: &str) -> Option<u64> {
     let (major, minor) = number.split_once(':')?;
     Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// The names of the targets in the table of a device of the device mapper, as far as they fit into the question.
-fn targets(device: u64) -> Option<Vec<String>> {
+pub(crate) fn targets(device: u64) -> Option<Vec<String>> {
     let control = File::open("/dev/mapper/control").ok()?;
     let (major, minor) = (u64::from(libc::major(device)), u64::from(libc::minor(device)));
     let mut question = Box::new(Question {
