@@ -43,13 +43,42 @@ pub fn advice(spec: &str) -> Option<String> {
     let path = path.display();
     Some(format!(
         "{spec}: the kernel's md has it as {path} ({state}): unmount {path}, `mdadm --stop {path}`, then \
-         `openraid assemble ARRAY`. So that md does not take it at the next boot: `update-initramfs -u`"
+         `openraid assemble ARRAY`. So that md does not take it at the next boot: {}",
+        remake_initramfs(is_installed)
     ))
+}
+
+/// The command that makes the initramfs again, of those that are installed.
+fn remake_initramfs(is_installed: impl Fn(&str) -> bool) -> &'static str {
+    match (is_installed("update-initramfs"), is_installed("dracut")) {
+        (true, _) => "`update-initramfs -u`",
+        (false, true) => "`dracut --force --regenerate-all`",
+        (false, false) => "make its initramfs again (`update-initramfs -u`, or `dracut --force --regenerate-all`)",
+    }
+}
+
+/// Is the program in a folder for programs? The path of a service need not have those of root.
+fn is_installed(program: &str) -> bool {
+    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists())
 }
 
 fn over(spec: &MemberSpec) -> Option<KernelMd> {
     match &spec.place {
         Place::Path(path) => KernelMd::over(path),
         Place::Ram(_) | Place::Model(_) | Place::Remote(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remake_initramfs;
+
+    #[test]
+    fn the_initramfs_is_made_by_the_program_of_this_machine() {
+        let with = |programs: &'static [&str]| remake_initramfs(|program| programs.contains(&program));
+        assert_eq!(with(&["update-initramfs"]), "`update-initramfs -u`");
+        assert_eq!(with(&["update-initramfs", "dracut"]), "`update-initramfs -u`");
+        assert_eq!(with(&["dracut"]), "`dracut --force --regenerate-all`");
+        assert!(with(&[]).contains("update-initramfs") && with(&[]).contains("dracut"));
     }
 }
