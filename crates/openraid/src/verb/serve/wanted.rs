@@ -168,7 +168,7 @@ impl ArraysToServe {
             let desired = desired_of(entry, arrays);
             known.extend(desired.map(|desired| &desired.id));
             if let Err(failure) = self.add(entry, desired) {
-                self.notes.push(Failure::refused(failure.text).of_array(entry.label()));
+                self.notes.push(failure.of_array(entry.label()));
             }
         }
         for desired in arrays.iter().filter(|desired| !known.contains(&&desired.id)) {
@@ -178,7 +178,7 @@ impl ArraysToServe {
                 members => self.add_members(members),
             };
             if let Err(failure) = added {
-                self.notes.push(Failure::refused(failure.text).of_array(entry.label()));
+                self.notes.push(failure.of_array(entry.label()));
             }
             self.asked.push(entry);
         }
@@ -206,5 +206,30 @@ impl ArraysToServe {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_that_cannot_be_asked_for_keeps_the_exit_code_of_its_failure() {
+        let entry = |name: &str, member: &str| RegisteredArray {
+            name: name.into(),
+            uuid: Some("00000000:00000000:00000000:00000001".into()),
+            level: "raid1".into(),
+            members: vec![member.into()],
+            kept: KeptSettings::default(),
+        };
+        let mut wanted =
+            ArraysToServe { asked: vec![entry("far", "nbd://"), entry("near", "/near")], ..ArraysToServe::default() };
+        wanted.add_all(&[]);
+        let refused = spec("nbd://").expect_err("it has no host");
+        let [note] = &wanted.notes[..] else { panic!("{:?}", wanted.notes) };
+        assert_eq!((note.exit, note.obstacle), (refused.exit, refused.obstacle));
+        assert_ne!(note.exit, Failure::refused("").exit, "another code than that of a refusal");
+        assert_eq!(note.text, format!("array far: {}", refused.text));
+        assert_eq!(wanted.members.len(), 1);
     }
 }
