@@ -79,7 +79,7 @@ fn sources(folder: &Path, all: &mut String) {
 fn messages_that_the_recovery_guide_quotes_stand_in_the_sources() {
     let mut all = String::new();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for name in ["openraid", "core", "runtime", "sys", "status", "format"] {
+    for name in ["openraid", "management", "core", "runtime", "sys", "status", "format"] {
         sources(&crates.join(name).join("src"), &mut all);
     }
     let (mut quoted, mut faults) = (0, Vec::new());

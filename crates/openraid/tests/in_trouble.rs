@@ -111,13 +111,26 @@ fn damaged_users_and_tokens_end_only_their_sign_ins_and_are_never_overwritten() 
     let of = |name: &'static str| (name, fs::read_to_string(folder.join(name)).expect("it was written"));
     let kept = [of("users.json"), of("tokens.json")];
     let newer = |text: &str| text.replace("/1\"", "/9\"").into_bytes();
-    for damage in [|_: &str| Vec::new(), |text: &str| text.as_bytes()[..20].to_vec(), newer] {
+    let cut = |text: &str| text.as_bytes()[..20].to_vec();
+    // A newer file is complete, and must not be moved away.
+    let (make, install) =
+        ("move it away and make the", "a newer version of openraid wrote it; install that version again");
+    let empty = |_: &str| Vec::new();
+    let damages: [(fn(&str) -> Vec<u8>, &str, &str); 3] =
+        [(empty, make, install), (cut, make, install), (newer, install, make)];
+    for (damage, says, never) in damages {
         for (name, text) in &kept {
             fs::write(folder.join(name), damage(text)).expect("it is ours");
         }
         let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
         data_path_works(&lab, 2);
-        lab.wait_for_alarms(|text| text.contains("users.json") && text.contains("tokens.json"));
+        lab.wait_for_alarms(|text| {
+            let is_right = |name: &str| {
+                let line = text.lines().find(|line| line.contains(name));
+                line.is_some_and(|line| line.contains(says) && !line.contains(never))
+            };
+            is_right("users.json") && is_right("tokens.json")
+        });
         // A link of the control socket still opens the console; a change of the files is refused, and changes nothing.
         let mut web = signed_in(&lab, &server);
         web.get("/api/v1/arrays").expect(200);

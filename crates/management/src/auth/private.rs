@@ -35,7 +35,7 @@ impl PrivateFile {
     /// The content, or nothing if there is no file.
     ///
     /// # Errors
-    /// The file cannot be read, has another format, or others may read it.
+    /// The file cannot be read, has another format, or others may read it; the text says what to do.
     pub fn read<T: DeserializeOwned>(&self) -> Result<Option<T>, String> {
         let wrong = |why: String| format!("the file of {} {}: {why}", self.about, self.path.display());
         let file = match File::open(&self.path) {
@@ -47,11 +47,23 @@ impl PrivateFile {
             return Err(wrong(format!("its mode is {mode:03o}, so that others may read or change it; chmod 600 it")));
         }
         let mut text = String::new();
-        file.take(BYTES_MAX).read_to_string(&mut text).map_err(|error| wrong(error.to_string()))?;
-        let content: Content<T> = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        if content.schema != self.schema {
-            return Err(wrong(format!("its format is {:?}, not {:?}", content.schema, self.schema)));
+        let damaged = |error: &dyn std::fmt::Display| {
+            wrong(format!(
+                "{error}; restore the file from a backup, or move it away and make the {} again (`openraid login` gives a link)",
+                self.about
+            ))
+        };
+        file.take(BYTES_MAX).read_to_string(&mut text).map_err(|error| damaged(&error))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(&error))?;
+        // The version comes first: the form of another one may be any.
+        match value["schema"].as_str() {
+            Some(schema) if schema != self.schema => {
+                let why = "a newer version of openraid wrote it; install that version again";
+                return Err(wrong(format!("its format is {schema:?}, not {:?}: {why}", self.schema)));
+            }
+            _ => {}
         }
+        let content: Content<T> = serde_json::from_value(value).map_err(|error| damaged(&error))?;
         Ok(Some(content.body))
     }
 

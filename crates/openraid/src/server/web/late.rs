@@ -71,13 +71,8 @@ impl Server {
         };
         let late = self.console_trouble().map(|why| of("console", format!("the console does not run: {why}")));
         let unreadable = self.management.get().map(|management| management.unreadable()).unwrap_or_default();
-        let unreadable = unreadable.into_iter().map(|(about, why)| {
-            let text = format!(
-                "sign-ins with {about} do not work: {why}; restore the file from a backup, install the version that wrote it, \
-                 or move it away and make the {about} again (`openraid login` gives a link)"
-            );
-            of(about, text)
-        });
+        let unreadable =
+            unreadable.into_iter().map(|(about, why)| of(about, format!("sign-ins with {about} do not work: {why}")));
         late.into_iter().chain(unreadable).collect()
     }
 }
