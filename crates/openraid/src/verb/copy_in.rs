@@ -21,7 +21,7 @@ use super::Context;
 use crate::arguments::CopyInArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::holding::{open_for_start, ArrayLocks, OpenForStart};
-use crate::members::{are_in_use, named, none_opened, options};
+use crate::members::{are_in_use, named, none_opened, options, refuse_protected};
 use crate::output::progress::Progress;
 use crate::quantity::human;
 use crate::server::members::named_in;
@@ -64,6 +64,7 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
         let none = none_opened("", &arguments.members, &specs, &failed, &context.registry);
         return Err(if are_in_use(&failed) { Failure { exit: Exit::Refused, ..none } } else { none });
     }
+    refuse_protected(&specs, &opened, &failed)?;
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
