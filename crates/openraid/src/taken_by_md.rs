@@ -48,7 +48,7 @@ pub fn advice(spec: &str) -> Option<String> {
     ))
 }
 
-/// The command that makes the initramfs again, of those that are installed.
+/// The command that makes the initramfs of this machine again.
 fn remake_initramfs(is_installed: impl Fn(&str) -> bool) -> &'static str {
     match (is_installed("update-initramfs"), is_installed("dracut")) {
         (true, _) => "`update-initramfs -u`",

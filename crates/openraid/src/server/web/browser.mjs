@@ -17,7 +17,7 @@ export class Element {
   get value() { return this.typed ?? (this.kind === "select" ? this.all((own) => own.selected).concat(this.all((own) => own.kind === "option"))[0]?.value : undefined) ?? ""; }
   set value(text) { this.typed = text; }
   all(test) { const below = this.children.filter((own) => own instanceof Element); return below.filter(test).concat(below.flatMap((own) => own.all(test))); }
-  /** As `all`, without what is hidden. */
+  /** As `all`, without hidden elements. */
   seen(test) { const below = this.children.filter((own) => own instanceof Element && !own.hidden); return below.filter(test).concat(below.flatMap((own) => own.seen(test))); }
 }
 export class Cell extends Element {}
