@@ -71,7 +71,7 @@ impl ArrayLocks {
     }
 }
 
-fn not_locked((uuid, name): &Named, error: &NameError) -> Failure {
+fn not_locked((uuid, name): &ArrayKey, error: &NameError) -> Failure {
     match error {
         NameError::Held { owner } => {
             let why = "One process at a time may use an array, whichever of its members are named";

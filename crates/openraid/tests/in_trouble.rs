@@ -116,9 +116,8 @@ fn damaged_users_and_tokens_end_only_their_sign_ins_and_are_never_overwritten() 
     let (make, install) =
         ("move it away and make the", "a newer version of openraid wrote it; install that version again");
     let empty = |_: &str| Vec::new();
-    let damages: [(fn(&str) -> Vec<u8>, &str, &str); 3] =
-        [(empty, make, install), (cut, make, install), (newer, install, make)];
-    for (damage, says, never) in damages {
+    let damages: [fn(&str) -> Vec<u8>; 3] = [empty, cut, newer];
+    for (damage, (says, never)) in damages.iter().zip([(make, install), (make, install), (install, make)]) {
         for (name, text) in &kept {
             fs::write(folder.join(name), damage(text)).expect("it is ours");
         }

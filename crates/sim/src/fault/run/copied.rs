@@ -3,9 +3,9 @@
 use openraid_core::admin::AdminCommand;
 use openraid_units::{ArrayId, BlockSize, DriveId, Sectors};
 
-use super::power::Lost;
+use super::power::LostDriveFate;
 use super::{second_array, Run, RunResult};
-use crate::fault::scenario::End;
+use crate::fault::scenario::ControllerEnd;
 use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
 use crate::rig::BEFORE_DATA;
@@ -21,11 +21,11 @@ impl Run<'_> {
             return Ok(());
         }
         self.suspect();
-        if !self.prepare_end(Lost::StayAway)? {
+        if !self.prepare_end(LostDriveFate::StayAway)? {
             return Ok(());
         }
-        self.count_end(End::Cut);
-        self.go_down(End::Cut)?;
+        self.count_end(ControllerEnd::Cut);
+        self.go_down(ControllerEnd::Cut)?;
         let set = self.some_set();
         let full: Vec<DriveId> =
             self.sets[set].places().filter(|place| place.is_full()).map(|place| place.drive).collect();

@@ -270,6 +270,19 @@ impl<'a> Run<'a> {
         self.log(|| step.action.to_string());
         self.note_states(step.action);
         let (lines, asked) = (self.account.borrow().story.len(), self.session.history.len());
+        self.act(step)?;
+        if !matches!(step.action, Action::Until(..) | Action::Happen(..=HAPPENS_AIMED)) {
+            self.hit = None;
+        }
+        if matches!(step.action, Action::Ask(_) | Action::Until(..)) {
+            self.log_requests(asked);
+        }
+        self.after()?;
+        self.log_passed_over(step.action, lines);
+        Ok(())
+    }
+
+    fn act(&mut self, step: ScenarioStep) -> RunResult {
         match step.action {
             Action::Ask(count) => self.ask(count, step.seed)?,
             Action::Happen(count) => self.happen(count)?,
@@ -328,14 +341,6 @@ impl<'a> Run<'a> {
             Action::JournalReturn => self.return_journal()?,
             Action::JournalHurt { silent } => self.hurt_journal(silent)?,
         }
-        if !matches!(step.action, Action::Until(..) | Action::Happen(..=HAPPENS_AIMED)) {
-            self.hit = None;
-        }
-        if matches!(step.action, Action::Ask(_) | Action::Until(..)) {
-            self.log_requests(asked);
-        }
-        self.after()?;
-        self.log_passed_over(step.action, lines);
         Ok(())
     }
 

@@ -6,10 +6,10 @@
 use super::{Run, RunResult};
 use crate::drive::image::Image;
 use crate::drive::Faults;
-use crate::fault::scenario::End;
+use crate::fault::scenario::ControllerEnd;
 use crate::fault::verdict::Fault;
 
-use super::power::Lost;
+use super::power::LostDriveFate;
 
 impl Run<'_> {
     /// The power is cut. A server reads everything, and writes nothing to any member. It is killed, and the next one
@@ -20,12 +20,12 @@ impl Run<'_> {
             return Ok(());
         }
         self.suspect();
-        if !self.prepare_end(Lost::StayAway)? {
+        if !self.prepare_end(LostDriveFate::StayAway)? {
             return Ok(());
         }
         self.count(Fault::StartReading);
-        self.count_end(End::Cut);
-        self.go_down(End::Cut)?;
+        self.count_end(ControllerEnd::Cut);
+        self.go_down(ControllerEnd::Cut)?;
         let drives = (0..self.world.drives_len()).map(super::drive_id);
         let before: Vec<(Image, Faults)> = drives
             .clone()
