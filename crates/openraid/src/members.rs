@@ -13,6 +13,7 @@ use openraid_sys::{Direct, Facts, MemberError, Use};
 use openraid_units::{Bytes, Nanos, Sectors};
 
 use crate::exit::{Exit, Failure, Obstacle};
+use crate::quantity::counted;
 use crate::registry::{RegisteredArray, Registry};
 use crate::taken_by_md;
 
@@ -251,6 +252,31 @@ pub fn unfit(spec: &MemberSpec) -> Option<Unfit> {
     }
 }
 
+/// The members among which some could not be opened.
+#[derive(Clone, Copy, Debug)]
+pub enum Among<'a> {
+    /// An unknown number of members.
+    Some,
+    /// This number of members of an array that the sentence is about.
+    Its(usize),
+    /// This number of members; the text is empty or ` of NAME`.
+    All(usize, &'a str),
+}
+
+/// How many members could not be opened.
+pub fn unopened(failed: usize, among: Among) -> String {
+    let (all, article, whose) = match among {
+        Among::Some => return format!("{} could not be opened", counted(failed as u64, "member", "members")),
+        Among::Its(all) => (all, "its", ""),
+        Among::All(all, whose) => (all, "the", whose),
+    };
+    match all {
+        1 => format!("{article} only member{whose} could not be opened"),
+        _ if failed == all => format!("none of {article} {all} members{whose} could be opened"),
+        _ => format!("{failed} of {article} {all} members{whose} could not be opened"),
+    }
+}
+
 /// The error if no member could be opened: their number, and the reason for each. `whose` is empty or ` of NAME`.
 ///
 /// If the user has given paths that can never be members, the names are wrong; otherwise the state is unknown.
@@ -261,10 +287,7 @@ pub fn none_opened(
     failed: &[(String, Failure)],
     registry: &Registry,
 ) -> Failure {
-    let head = match failed {
-        [_] => format!("the only member{whose} could not be opened"),
-        _ => format!("none of the {} members{whose} could be opened", failed.len()),
-    };
+    let head = unopened(failed.len(), Among::All(failed.len(), whose));
     let head =
         if are_in_use(failed) { format!("{head}:") } else { format!("{head}; `openraid scan DIR` looks for them:") };
     let reasons = failed.iter().map(|(_, failure)| failure.text.as_str());

@@ -5,6 +5,7 @@ use openraid_status::EventName;
 use super::State;
 use crate::alarms::Condition;
 use crate::exit::{grouped, About, Failure};
+use crate::members::{unopened, Among};
 use crate::quantity::counted;
 use crate::registry::RegisteredArray;
 
@@ -39,8 +40,7 @@ pub(super) fn by_thing(problems: Vec<Failure>, arrays: &[RegisteredArray]) -> Ve
         }
         left.retain(|why| !is_member(why));
         if !is_named {
-            let count = counted(members.len() as u64, "member", "members");
-            let text = format!("{count} could not be opened: {}", grouped(&members).join("; "));
+            let text = format!("{}: {}", unopened(members.len(), Among::Some), grouped(&members).join("; "));
             left.push(Failure::refused(text).of_array(entry.label()));
         }
     }

@@ -10,8 +10,7 @@ use super::super::Context;
 use crate::arguments::ServeArguments;
 use crate::exit::{grouped, Failure};
 use crate::kept::KeptSettings;
-use crate::members::{in_folder, looks_like_a_name, remembered, spec, written_spec};
-use crate::quantity::counted;
+use crate::members::{in_folder, looks_like_a_name, remembered, spec, unopened, written_spec, Among};
 use crate::registry::RegisteredArray;
 use crate::server::desired::InForce;
 use crate::server::problems;
@@ -55,10 +54,8 @@ pub fn why_offline(entry: &RegisteredArray, failed: &[(String, Failure)], reason
         let text = format!("its members do not make it; `{doctor}` says what they are");
         return Failure::refused(text).of_array(entry.label());
     }
-    let count = counted(entry.members.len() as u64, "member", "members");
-    let (left, not) =
-        if members.len() == entry.members.len() { ("none".into(), "") } else { (members.len().to_string(), " not") };
-    let text = format!("{left} of its {count} could{not} be opened: {}", grouped(&members).join("; "));
+    let count = unopened(members.len(), Among::Its(entry.members.len()));
+    let text = format!("{count}: {}", grouped(&members).join("; "));
     Failure::refused(text).of_array(entry.label())
 }
 
