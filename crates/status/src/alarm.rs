@@ -54,6 +54,15 @@ impl Level {
     }
 }
 
+/// A next step about a drive of an array, for the server that has the array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriveStep {
+    /// Add a drive.
+    Add,
+    /// Remove the drive with this number.
+    Remove(u16),
+}
+
 /// A state that needs attention.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Condition {
@@ -76,6 +85,9 @@ pub struct Condition {
     pub text: String,
     /// The command that helps or shows more.
     pub next_step: Option<String>,
+    /// What that command does with a drive, for the server that has the array.
+    #[serde(skip)]
+    pub drive_step: Option<DriveStep>,
     /// Does it stay until it is acknowledged, also after the state has ended? Example: data lost by a forced start.
     #[serde(default)]
     pub until_acknowledged: bool,
@@ -95,6 +107,7 @@ impl Condition {
             member: None,
             text,
             next_step: None,
+            drive_step: None,
             until_acknowledged: false,
         }
     }

@@ -6,7 +6,7 @@ use crate::output::array::{mismatches_text, state_line};
 use crate::output::checks::odd_member;
 use crate::quantity::counted;
 use openraid_core::reason::FailReason;
-use openraid_status::alarm::Condition;
+use openraid_status::alarm::{Condition, DriveStep};
 use openraid_status::shell::{command, command_with};
 use openraid_status::EventName;
 
@@ -105,13 +105,16 @@ fn health(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Op
         HealthWord::Degraded => {
             let level = Level::of_degraded(array.survives);
             let is_filled = array.tasks().any(|(_, task)| matches!(task.kind, TaskWord::Rebuild));
-            let next =
-                if is_filled { command_with("show", [name], "--follow") } else { command("add", [name, "DRIVE"]) };
+            let (next, drive_step) = if is_filled {
+                (command_with("show", [name], "--follow"), None)
+            } else {
+                (command("add", [name, "DRIVE"]), Some(DriveStep::Add))
+            };
             let mut text = state_line(array);
             if array.survives == 0 {
                 text.push_str("; the loss of one more member loses data");
             }
-            Some(Condition { next_step: Some(next), level, ..of(EventName::DegradedArray, text) })
+            Some(Condition { next_step: Some(next), drive_step, level, ..of(EventName::DegradedArray, text) })
         }
     }
 }
@@ -130,14 +133,17 @@ fn failed(array: &ArrayModel, member: &MemberModel, of: &dyn Fn(EventName, Strin
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
     // All that is left of a failed array is needed: `doctor` looks at it.
     let is_gone = member.failed == Some(FailReason::Gone);
-    let next = match array.health {
-        HealthWord::Failed => Some(command("doctor", [&array.name])),
+    let (next, drive_step) = match (array.health, member.drive) {
+        (HealthWord::Failed, _) => (Some(command("doctor", [&array.name])), None),
         // It comes back by itself when it is connected again. A drive that was removed by a command stays out.
-        _ if is_gone => Some(command("show", [&array.name])),
-        _ => member.drive.map(|number| command("remove", [&array.name, &format!("drive:{number}")])),
+        _ if is_gone => (Some(command("show", [&array.name])), None),
+        (_, Some(number)) => {
+            (Some(command("remove", [&array.name, &format!("drive:{number}")])), Some(DriveStep::Remove(number)))
+        }
+        (_, None) => (None, None),
     };
     let remedy = if is_gone { "; connect it again, or add another drive" } else { "" };
-    Some(Condition { next_step: next, level, ..of(event, format!("{place} failed: {reason}{remedy}")) })
+    Some(Condition { next_step: next, drive_step, level, ..of(event, format!("{place} failed: {reason}{remedy}")) })
 }
 
 /// Faults of a server's journal.

@@ -1,5 +1,6 @@
 //! The texts in an array's model, for interfaces that show a state to people and have no words of their own: the console.
 
+use openraid_status::alarm::DriveStep;
 use openraid_status::NextStepModel;
 
 use super::array::{access_text, protection_text, state_line, state_text, survives, task_line};
@@ -45,15 +46,15 @@ fn sentence(array: &ArrayModel) -> String {
 fn next_step(array: &ArrayModel) -> Option<NextStepModel> {
     let alarm = array.alarms.iter().find(|alarm| alarm.is_open() && alarm.what.next_step.is_some())?;
     let command = alarm.what.next_step.clone()?;
-    let members = || array.sets().into_iter().flat_map(|set| &set.members);
-    let gone = members().find(|member| {
-        let number = member.drive.map(|number| format!(" drive:{number}"));
+    let mut members = array.sets().into_iter().flat_map(|set| &set.members);
+    let gone = members.find(|member| {
+        let number = member.drive.map(DriveStep::Remove);
         matches!(member.state, StateWord::Faulty | StateWord::Replaced)
-            && number.is_some_and(|number| command.starts_with("openraid remove ") && command.ends_with(&number))
+            && number.is_some_and(|remove| alarm.what.drive_step == Some(remove))
     });
     let text = match gone.and_then(|member| member.member.as_deref()) {
         Some(name) => format!("Remove {name}"),
-        None if command.starts_with("openraid add ") => "Add a drive".into(),
+        None if alarm.what.drive_step == Some(DriveStep::Add) => "Add a drive".into(),
         None => alarm.what.text.clone(),
     };
     Some(NextStepModel { text, command, drive: gone.and_then(|member| member.drive) })

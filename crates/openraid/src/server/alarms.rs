@@ -18,6 +18,7 @@ use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
 use crate::registry::RegisteredArray;
+use openraid_status::alarm::DriveStep;
 use openraid_status::shell::command;
 use openraid_status::EventName;
 
@@ -389,11 +390,13 @@ fn missing_spares(model: &ArrayModel, served: &ServedArray, state: &State) -> Ve
             openraid_config::SpareFor::All if lacks && !has(drive) => {
                 // A drive of another array does not help here.
                 let next = |why: &Failure| match why.obstacle {
-                    Obstacle::UsedHere => command("add", [&model.name, "DRIVE"]),
-                    _ => spare_add(drive),
+                    Obstacle::UsedHere => (command("add", [&model.name, "DRIVE"]), Some(DriveStep::Add)),
+                    _ => (spare_add(drive), None),
                 };
-                let refused = state.tried_spares.refused(drive);
-                found.extend(refused.map(|why| of(drive, next(why), format!("a member is missing, and {why}"))));
+                found.extend(state.tried_spares.refused(drive).map(|why| {
+                    let (next, drive_step) = next(why);
+                    Condition { drive_step, ..of(drive, next, format!("a member is missing, and {why}")) }
+                }));
             }
             _ => {}
         }

@@ -14,6 +14,7 @@ use crate::departures::{note, Departure, DepartureReason};
 use crate::members::spec;
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output;
+use openraid_status::alarm::DriveStep;
 use openraid_status::shell::command;
 use openraid_status::EventName;
 
@@ -160,16 +161,18 @@ pub(super) fn staying_out(model: &ArrayModel, served: &ServedArray, state: &Stat
             is_never.then(never).or_else(|| state.plugs.refused(&entry.member))
         })?;
         let there = state.plugs.is_there(&entry.member);
+        let (next, drive_step) = match model.health {
+            HealthWord::Failed => (command("doctor", [&model.name]), None),
+            // While it is listed, no drive of this name can be added.
+            _ if has(model, &entry.member) => (command("remove", [&model.name, &entry.member]), None),
+            _ => (command("add", [&model.name, &entry.member]), Some(DriveStep::Add)),
+        };
         there.then(|| Condition {
             array: Some(model.name.clone()),
             uuid: model.uuid.clone(),
             member: Some(entry.member.clone()),
-            next_step: Some(match model.health {
-                HealthWord::Failed => command("doctor", [&model.name]),
-                // While it is listed, no drive of this name can be added.
-                _ if has(model, &entry.member) => command("remove", [&model.name, &entry.member]),
-                _ => command("add", [&model.name, &entry.member]),
-            }),
+            next_step: Some(next),
+            drive_step,
             ..Condition::of_server(
                 EventName::MemberStaysOut,
                 format!("{}: the former member {} has returned, and stays out: {why}", model.name, entry.member),
