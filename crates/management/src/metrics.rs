@@ -7,7 +7,7 @@
 use std::fmt::{Display, Write};
 
 use openraid_status::alarm::Level;
-use openraid_status::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord};
+use openraid_status::{ArrayModel, HealthWord, JournalModel, JournalWord, MemberModel, StateWord};
 
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -247,7 +247,7 @@ fn members(page: &mut Page, arrays: &[ArrayModel]) {
 
 fn of_journal(page: &mut Page, journal: &JournalModel) {
     page.family("openraid_journal_live", "gauge", "1 if the journal works.");
-    page.line("openraid_journal_live", &[], u64::from(journal.state == "live"));
+    page.line("openraid_journal_live", &[], u64::from(journal.state == JournalWord::Live));
     page.family("openraid_journal_device_works", "gauge", "1 if the device of the journal works.");
     for device in &journal.devices {
         page.line("openraid_journal_device_works", &[("device", &device.device)], u64::from(device.works));

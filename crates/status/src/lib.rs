@@ -22,9 +22,11 @@ mod model;
 mod offline;
 pub mod shell;
 pub mod uri;
+mod words;
 
 pub use command::Command;
 pub use event::EventModel;
 pub use event_name::EventName;
 pub use exit::Exit;
 pub use model::*;
+pub use words::{AccessWord, JournalArrayWord, JournalWord, LimitPart, PolicyWord, SessionWord};

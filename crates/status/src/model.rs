@@ -12,6 +12,7 @@ use crate::alarm::AlarmModel;
 use crate::care::SmartModel;
 use crate::check::{CheckModel, OutcomeModel};
 use crate::exit::Exit;
+use crate::words::{AccessWord, JournalArrayWord, JournalWord, LimitPart, PolicyWord, SessionWord};
 
 /// The health of an array in one word.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
@@ -348,7 +349,8 @@ pub struct HostModel {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PartModel {
     /// Kind of the part: `member`, `journal` or `processor`.
-    pub part: String,
+    #[schema(value_type = String)]
+    pub part: LimitPart,
     /// Path or address of the member or of the journal's device.
     pub name: Option<String>,
     /// Slot of the member.
@@ -370,7 +372,8 @@ pub struct PartModel {
 pub struct LimitModel {
     /// The part that limits the array: `member`, `journal`, `memory`, `cache`, `processor`, `redo`, `locks`, `clients`,
     /// `nothing` or `unknown`.
-    pub part: String,
+    #[schema(value_type = String)]
+    pub part: LimitPart,
     /// The limit in a sentence.
     pub text: String,
     /// The setting or change that raises the limit, in words.
@@ -424,7 +427,8 @@ pub struct ProtectionModel {
     /// Why the journal does not protect the array's writes, in words.
     pub reason: Option<String>,
     /// The state: `off`, `settling`, `entering`, `marking`, `on`, `leaving`, `unmarking`.
-    pub session: String,
+    #[schema(value_type = String)]
+    pub session: SessionWord,
     /// The state in words.
     #[serde(default)]
     pub text: String,
@@ -448,7 +452,8 @@ pub struct JournalArrayModel {
     pub name: Option<String>,
     /// `live` (the array uses the journal), `preserved` (the array failed, and its entries are kept until it is back)
     /// or `discarded` (an administrator gave its entries up).
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: JournalArrayWord,
     /// Number of entries that wait for the start of the array.
     pub waiting_entries: u64,
     /// Valid host data of the array in the log; known for a journal that is not in use.
@@ -492,7 +497,8 @@ pub struct JournalJoinModel {
 pub struct JournalModel {
     /// `opening`, `live`, `closing`, `lost`, `full`; for named devices `unused` if no server uses them, and `in-use`
     /// if another server does.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: JournalWord,
     /// Why the lost journal, or its lost device, is not back.
     pub trouble: Option<String>,
     /// The damage of its log, which prevents its use: the other figures are for the log before the damage.
@@ -628,7 +634,8 @@ pub struct ArrayModel {
     /// The method that makes it consistent after a crash: `resync`, `bitmap`, `ppl`, `controller-journal`; none
     /// without redundancy and journal.
     #[serde(default)]
-    pub consistency_policy: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub consistency_policy: Option<PolicyWord>,
     /// The journal's state for it, if its policy asks for the journal.
     #[serde(default)]
     pub journal: Option<ProtectionModel>,
@@ -660,7 +667,8 @@ pub struct ArrayModel {
     pub addresses: Vec<String>,
     /// The access of hosts: `read-write`, `read-only` or `blocked`.
     #[serde(default)]
-    pub access: String,
+    #[schema(value_type = String)]
+    pub access: AccessWord,
     /// The profile in force; a span, a raw drive, and an array that is not served have none.
     #[serde(default)]
     pub profile: Option<ProfileModel>,

@@ -1,6 +1,7 @@
 //! An array that is wanted and not served. No superblock of it is in use, so its members and settings are not known.
 
 use crate::model::{ArrayModel, HealthWord, HostModel};
+use crate::words::AccessWord;
 
 impl ArrayModel {
     /// An array that could not be started, and why. `slots`: the number of its recorded members.
@@ -40,7 +41,7 @@ impl ArrayModel {
             alarms: Vec::new(),
             exports: Vec::new(),
             addresses: Vec::new(),
-            access: String::new(),
+            access: AccessWord::Unknown,
             profile: None,
             members: Vec::new(),
             spans: Vec::new(),

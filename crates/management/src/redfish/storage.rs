@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use openraid_status::uri::encoded;
-use openraid_status::{ArrayModel, HealthWord, MemberModel, StateWord};
+use openraid_status::{ArrayModel, HealthWord, MemberModel, PolicyWord, StateWord};
 use serde_json::{json, Value};
 
 use super::{chassis, collection, conditions, dashed, found, link, oem, rates, resource, with};
@@ -333,10 +333,10 @@ fn volume_document(array: &ArrayModel) -> Value {
         "BlockSizeBytes": array.block_bytes,
         "ReadCachePolicy": word(&READ_AHEADS, setting(array, "read_ahead"), "AdaptiveReadAhead"),
         "WriteCachePolicy": policy,
-        "WriteHoleProtectionPolicy": match array.consistency_policy.as_deref() {
-            Some("controller-journal") => "Journaling",
-            Some("ppl") => "DistributedLog",
-            _ => "Off",
+        "WriteHoleProtectionPolicy": match array.consistency_policy {
+            Some(PolicyWord::ControllerJournal) => "Journaling",
+            Some(PolicyWord::Ppl) => "DistributedLog",
+            Some(PolicyWord::Resync | PolicyWord::Bitmap) | None => "Off",
         },
         "Operations": operations(array),
         "Links": {

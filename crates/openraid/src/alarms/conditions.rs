@@ -1,7 +1,7 @@
 //! The conditions of an array: a pure function of the model that `show` prints.
 
 use crate::events::Level;
-use crate::model::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord, TaskWord};
+use crate::model::{ArrayModel, HealthWord, JournalModel, JournalWord, MemberModel, PolicyWord, StateWord, TaskWord};
 use crate::output::array::{mismatches_text, state_line};
 use crate::output::checks::odd_member;
 use crate::quantity::counted;
@@ -33,7 +33,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         found.push(with(next, of(EventName::MismatchesFound, text)));
     }
     if let Some(reason) = array.journal.as_ref().and_then(|journal| journal.reason.as_ref()) {
-        if array.consistency_policy.as_deref() == Some("controller-journal") && array.health != HealthWord::Failed {
+        if array.consistency_policy == Some(PolicyWord::ControllerJournal) && array.health != HealthWord::Failed {
             let text = format!("its writes are not protected by a journal: {reason}");
             found.push(with("openraid journal show".into(), of(EventName::NotProtected, text)));
         }
@@ -153,13 +153,13 @@ pub fn of_journal(journal: &JournalModel) -> Vec<Condition> {
         next_step: Some("openraid journal show".into()),
         ..Condition::of_server(event, text)
     };
-    match journal.state.as_str() {
-        "lost" => {
+    match journal.state {
+        JournalWord::Lost => {
             let text =
                 format!("no device of the journal works: writes are acknowledged when they are on the members{why}");
             vec![of(EventName::JournalLost, text)]
         }
-        "full" => {
+        JournalWord::Full => {
             let text = "the journal is full of entries of arrays that are not served".into();
             vec![of(EventName::JournalFull, text)]
         }

@@ -1,6 +1,5 @@
 //! The text output of an array, with the most important facts first, and the form of /proc/mdstat.
 
-use openraid_config::Access;
 use openraid_units::Bytes;
 
 use super::checks::last_check;
@@ -8,7 +7,8 @@ use super::table::Table;
 use crate::alarms::AlarmModel;
 use crate::events::Level;
 use crate::model::{
-    ArrayModel, BitmapModel, HealthWord, MemberModel, ProfileModel, ProtectionModel, StateWord, TaskModel, TaskWord,
+    AccessWord, ArrayModel, BitmapModel, HealthWord, MemberModel, ProfileModel, ProtectionModel, SessionWord,
+    StateWord, TaskModel, TaskWord,
 };
 use crate::quantity::{counted, human, human_rate, human_seconds, utc};
 
@@ -131,7 +131,7 @@ pub fn unsynced_words(level: &str) -> &'static str {
 /// The journal's state for an array, in a line.
 pub fn protection_text(journal: &ProtectionModel) -> String {
     match &journal.reason {
-        None if journal.session == "on" => "active, holds writes that the members do not have yet".into(),
+        None if journal.session == SessionWord::On => "active, holds writes that the members do not have yet".into(),
         None => "active, empty".into(),
         Some(reason) => format!("NOT PROTECTED: {reason}"),
     }
@@ -230,8 +230,8 @@ pub fn text(array: &ArrayModel) -> String {
             facts.row([if place == 0 { "profile" } else { "" }, line]);
         }
     }
-    if !array.access.is_empty() && array.access != Access::ReadWrite.word() {
-        facts.row(["access", access_text(&array.access)]);
+    if !matches!(array.access, AccessWord::Unknown | AccessWord::ReadWrite) {
+        facts.row(["access", access_text(array.access)]);
     }
     let host = &array.host;
     facts.row([
@@ -290,11 +290,11 @@ fn profile_lines(profile: &ProfileModel) -> Vec<String> {
 }
 
 /// The access of hosts, in words.
-pub fn access_text(word: &str) -> &str {
-    match word.parse() {
-        Ok(Access::ReadOnly) => "read-only: writes of clients are refused",
-        Ok(Access::Blocked) => "blocked: no client can connect; rebuilds and checks run",
-        _ => word,
+pub const fn access_text(access: AccessWord) -> &'static str {
+    match access {
+        AccessWord::ReadOnly => "read-only: writes of clients are refused",
+        AccessWord::Blocked => "blocked: no client can connect; rebuilds and checks run",
+        AccessWord::ReadWrite | AccessWord::Unknown => access.word(),
     }
 }
 
@@ -319,7 +319,7 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
     }
     facts.row(["consistency", &consistency(set)]);
     if let Some(policy) = &set.consistency_policy {
-        facts.row(["policy", policy]);
+        facts.row(["policy", policy.word()]);
     }
     if let Some(bitmap) = &set.bitmap {
         facts.row(["bitmap", &format!("{} of {} marked", bitmap.marked, counted(bitmap.regions, "region", "regions"))]);

@@ -1,7 +1,7 @@
 //! The texts in an array's model, for interfaces that show a state to people and have no words of their own: the console.
 
 use openraid_status::alarm::DriveStep;
-use openraid_status::NextStepModel;
+use openraid_status::{AccessWord, NextStepModel};
 
 use super::array::{access_text, protection_text, state_line, state_text, survives, task_line};
 use super::checks::last_check;
@@ -36,8 +36,8 @@ fn sentence(array: &ArrayModel) -> String {
     if let Some(journal) = array.journal.as_ref().filter(|journal| !journal.protected) {
         text.push_str(&format!(" The journal: {}.", protection_text(journal)));
     }
-    if !matches!(array.access.as_str(), "" | "read-write") {
-        text.push_str(&format!(" Its access is {}.", access_text(&array.access)));
+    if !matches!(array.access, AccessWord::Unknown | AccessWord::ReadWrite) {
+        text.push_str(&format!(" Its access is {}.", access_text(array.access)));
     }
     text
 }

@@ -7,7 +7,7 @@ use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, Jour
 use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::MemberSpec;
 use openraid_runtime::service::journal::{
-    array_state_word, look, missing, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse, LookFor,
+    look, missing, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse, LookFor,
 };
 use openraid_runtime::service::ServiceStatus;
 use openraid_sys::Use;
@@ -22,10 +22,11 @@ use crate::control::ServerAnswer;
 use crate::exit::{Failure, Obstacle};
 use crate::members::{open_some, options, spec};
 use crate::model::{
-    JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel,
+    JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, JournalWord, LossModel,
 };
 use crate::output::loss::LossEstimate;
 use crate::quantity::counted;
+use crate::verb::journal::{array_word, name_arrays};
 use openraid_status::shell::command;
 use openraid_status::EventName;
 
@@ -121,7 +122,7 @@ impl Server {
             (Some(journal), _) => Some(self.model_of(&status, journal, trouble)),
             // The server is searching for it.
             (None, Some(log)) => Some(JournalModel {
-                state: "lost".into(),
+                state: JournalWord::Lost,
                 trouble,
                 damage: None,
                 uuid: None,
@@ -146,7 +147,7 @@ impl Server {
             (None, None) => None,
         };
         if let Some(model) = &mut model {
-            crate::verb::journal::name_arrays(model, &self.registry);
+            name_arrays(model, &self.registry);
         }
         Ok(model)
     }
@@ -171,14 +172,14 @@ impl Server {
         let array = |array: &openraid_core::admin::JournalArrayStatus| JournalArrayModel {
             uuid: array.set_uuid.to_string(),
             name: set_name(status, array.set_uuid),
-            state: array_state_word(array.state).into(),
+            state: array_word(array.state),
             waiting_entries: array.waiting,
             data_bytes: None,
         };
         let bytes = |sectors: u64| Sectors(sectors).bytes().get();
         let counters = &journal.counters;
         JournalModel {
-            state: state_word(journal.state).into(),
+            state: state_word(journal.state),
             trouble: trouble.filter(|_| !whole || matches!(journal.state, JournalState::Lost(_))),
             damage: None,
             uuid: Some(journal.uuid.to_string()),
@@ -372,13 +373,13 @@ fn set_name(status: &ServiceStatus, uuid: Uuid) -> Option<String> {
 }
 
 /// A word for the state of a journal.
-const fn state_word(state: JournalState) -> &'static str {
+const fn state_word(state: JournalState) -> JournalWord {
     match state {
-        JournalState::None => "unused",
-        JournalState::Opening => "opening",
-        JournalState::Live => "live",
-        JournalState::Closing => "closing",
-        JournalState::Lost(JournalLoss::Device) => "lost",
-        JournalState::Lost(JournalLoss::Full) => "full",
+        JournalState::None => JournalWord::Unused,
+        JournalState::Opening => JournalWord::Opening,
+        JournalState::Live => JournalWord::Live,
+        JournalState::Closing => JournalWord::Closing,
+        JournalState::Lost(JournalLoss::Device) => JournalWord::Lost,
+        JournalState::Lost(JournalLoss::Full) => JournalWord::Full,
     }
 }

@@ -17,7 +17,7 @@ use openraid_units::{Instant, Nanos};
 use super::view::ServedArray;
 use super::Server;
 use crate::exit::Failure;
-use crate::model::{LimitModel, PartModel};
+use crate::model::{LimitModel, LimitPart, PartModel};
 use crate::quantity::{counted, human_rate};
 
 /// Length of the window.
@@ -227,7 +227,7 @@ fn tenths(value: u64) -> String {
 
 /// A part that may limit: its name in `--json`, its work, and the remedy.
 struct Verdict {
-    part: &'static str,
+    part: LimitPart,
     what: String,
     suggestion: String,
 }
@@ -243,10 +243,10 @@ pub fn judge(name: &str, figures: &Figures) -> LimitModel {
         tenths(figures.depth),
         millis(figures.mean)
     );
-    let parts = figures.members.iter().map(|member| part("member", member));
-    let parts = parts.chain(figures.journal.iter().map(|device| part("journal", device)));
+    let parts = figures.members.iter().map(|member| part(LimitPart::Member, member));
+    let parts = parts.chain(figures.journal.iter().map(|device| part(LimitPart::Journal, device)));
     let processor = PartModel {
-        part: "processor".into(),
+        part: LimitPart::Processor,
         name: None,
         slot: None,
         busy_percent: figures.processor / 10,
@@ -256,7 +256,7 @@ pub fn judge(name: &str, figures: &Figures) -> LimitModel {
         queued_ns: 0,
     };
     LimitModel {
-        part: verdict.part.into(),
+        part: verdict.part,
         text: format!("what limits {name} now: {}; in the last {seconds} s there were {load}", verdict.what),
         suggestion: verdict.suggestion,
         window_ms: figures.window.get() / 1_000_000,
@@ -272,9 +272,9 @@ pub fn judge(name: &str, figures: &Figures) -> LimitModel {
     }
 }
 
-fn part(kind: &str, drive: &DriveFigures) -> PartModel {
+fn part(kind: LimitPart, drive: &DriveFigures) -> PartModel {
     PartModel {
-        part: kind.into(),
+        part: kind,
         name: Some(drive.name.clone()),
         slot: drive.slot,
         busy_percent: drive.busy / 10,
@@ -289,12 +289,12 @@ fn verdict(figures: &Figures) -> Verdict {
     let share = |waits: u64, of: u64| waits * 100 / of.max(1);
     if figures.requests == 0 && figures.inside == 0 {
         let suggestion = "none".into();
-        return Verdict { part: "nothing", what: unasked(figures), suggestion };
+        return Verdict { part: LimitPart::Nothing, what: unasked(figures), suggestion };
     }
     if let Some(device) = figures.journal.iter().max_by_key(|device| device.busy) {
         if device.busy / 10 >= BUSY && figures.writes > 0 {
             return Verdict {
-                part: "journal",
+                part: LimitPart::Journal,
                 what: format!("the journal, {}: {}", device.name, drive_text(device)),
                 suggestion: "a faster device for the journal, or more writes at once: a group of them costs one write"
                     .into(),
@@ -303,7 +303,7 @@ fn verdict(figures: &Figures) -> Verdict {
     }
     if share(figures.memory, figures.requests) >= MEMORY_WAITS {
         return Verdict {
-            part: "memory",
+            part: LimitPart::Memory,
             what: format!("memory for payload: requests and operations waited for it {}", times(figures.memory)),
             suggestion: "serve with more --memory, or let clients have fewer requests under way".into(),
         };
@@ -312,7 +312,7 @@ fn verdict(figures: &Figures) -> Verdict {
     let worked = figures.processor.saturating_sub(figures.looking) / 10;
     if worked >= BUSY {
         return Verdict {
-            part: "processor",
+            part: LimitPart::Processor,
             what: format!("the processor: the server's thread worked {worked} % of the time"),
             suggestion: "larger requests cost less for each byte; another array may have a server of its own".into(),
         };
@@ -326,7 +326,7 @@ fn verdict(figures: &Figures) -> Verdict {
     }
     if share(figures.redos, figures.requests) >= LOCK_WAITS {
         return Verdict {
-            part: "redo",
+            part: LimitPart::Redo,
             what: format!(
                 "the rows that the journal redoes after the crash: requests waited for them {}",
                 times(figures.redos)
@@ -338,7 +338,7 @@ fn verdict(figures: &Figures) -> Verdict {
     }
     if share(figures.locks, figures.requests) >= LOCK_WAITS {
         return Verdict {
-            part: "locks",
+            part: LimitPart::Locks,
             what: format!("requests wait for others on the same rows: {}", times(figures.locks)),
             suggestion: "a smaller chunk, or clients that do not write side by side into one stripe".into(),
         };
@@ -359,7 +359,7 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
     }
     Some(if most == room {
         Verdict {
-            part: "journal",
+            part: LimitPart::Journal,
             what: format!(
                 "the journal has no room: writes waited for it {}; {} % of its ring is taken, and the rest is \
                  reserved for the redo records of dirty data",
@@ -373,13 +373,13 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
         }
     } else if most == device {
         Verdict {
-            part: "journal",
+            part: LimitPart::Journal,
             what: format!("the journal's device: writes waited {} until it had the entry before theirs", times(device)),
             suggestion: "a faster device for the journal; a larger one does not help".into(),
         }
     } else if most == reload {
         Verdict {
-            part: "cache",
+            part: LimitPart::Cache,
             what: format!(
                 "the cache is small for a journal: writes waited {} because it could not load more of the \
                  log again after a crash; {} % of the journal's ring is taken",
@@ -391,7 +391,7 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
         }
     } else {
         Verdict {
-            part: "cache",
+            part: LimitPart::Cache,
             what: format!("the cache is full of dirty data: writes waited for room {}", times(most)),
             suggestion: "serve with a larger --cache if the load comes in bursts; otherwise more or faster members"
                 .into(),
@@ -442,7 +442,7 @@ fn busiest(figures: &Figures, member: &DriveFigures) -> Verdict {
     } else {
         "more or faster members; for repeated reads a larger --cache".into()
     };
-    Verdict { part: "member", what, suggestion }
+    Verdict { part: LimitPart::Member, what, suggestion }
 }
 
 /// No part is busy: the clients send too few requests at once.
@@ -459,7 +459,7 @@ fn by_depth(figures: &Figures, member: Option<&DriveFigures>) -> Verdict {
         )
     };
     Verdict {
-        part: "clients",
+        part: LimitPart::Clients,
         what,
         suggestion: "more requests at once (queue depth, more clients), or larger ones".into(),
     }
@@ -467,7 +467,7 @@ fn by_depth(figures: &Figures, member: Option<&DriveFigures>) -> Verdict {
 
 fn unknown() -> LimitModel {
     LimitModel {
-        part: "unknown".into(),
+        part: LimitPart::Unknown,
         text: "the limit is not known yet: ask again in a second".into(),
         suggestion: "none".into(),
         ..LimitModel::default()
@@ -509,12 +509,12 @@ mod tests {
     fn the_part_that_is_named_is_the_one_that_the_figures_show() {
         let part = |figures: &Figures| judge("data", figures).part;
         let at_depth_one = figures();
-        assert_eq!(part(&at_depth_one), "clients");
+        assert_eq!(part(&at_depth_one), LimitPart::Clients);
         assert!(judge("data", &at_depth_one).text.contains("1.0 requests under way at once"));
         let mut deep = figures();
         deep.members[2] = drive(2, 980, 43, 11_300);
         let found = judge("data", &deep);
-        assert_eq!(found.part, "member");
+        assert_eq!(found.part, LimitPart::Member);
         assert!(found.text.contains("slot 2, /srv/d2: busy 98 % of the time with 4.3 commands at once, 11.30 ms each"));
         assert!(found.suggestion.contains("11.30 ms, those of the others 5.00 ms"), "{}", found.suggestion);
         let mut even = figures();
@@ -526,28 +526,28 @@ mod tests {
         assert!(judge("data", &even).suggestion.contains("rebuild.rate"));
         let mut worn = even.clone();
         worn.journal = vec![drive(9, 950, 10, 8000)];
-        assert_eq!(part(&worn), "journal");
+        assert_eq!(part(&worn), LimitPart::Journal);
         let hungry = Figures { memory: 40, ..even.clone() };
-        assert_eq!(part(&hungry), "memory");
-        assert_eq!(part(&Figures { processor: 900, ..figures() }), "processor");
+        assert_eq!(part(&hungry), LimitPart::Memory);
+        assert_eq!(part(&Figures { processor: 900, ..figures() }), LimitPart::Processor);
         let looks = judge("data", &Figures { processor: 900, looking: 100, ..figures() });
         assert_eq!(
-            (looks.part.as_str(), looks.parts[4].busy_percent),
-            ("clients", 90),
+            (looks.part, looks.parts[4].busy_percent),
+            (LimitPart::Clients, 90),
             "looks are counted, and limit nothing"
         );
-        assert_eq!(part(&Figures { writes: 100, cache: 50, ..figures() }), "cache");
-        assert_eq!(part(&Figures { locks: 200, ..figures() }), "locks");
+        assert_eq!(part(&Figures { writes: 100, cache: 50, ..figures() }), LimitPart::Cache);
+        assert_eq!(part(&Figures { locks: 200, ..figures() }), LimitPart::Locks);
         let redone = judge("data", &Figures { redos: 200, ..figures() });
-        assert_eq!(redone.part, "redo");
+        assert_eq!(redone.part, LimitPart::Redo);
         assert!(!redone.suggestion.contains("chunk"), "{}", redone.suggestion);
         let idle = Figures { requests: 0, inside: 0, ..figures() };
-        assert_eq!(part(&idle), "nothing");
+        assert_eq!(part(&idle), LimitPart::Nothing);
         let text = judge("data", &idle).text;
         assert!(text.contains("requests are written to the members (the busiest, /srv/d3: busy 25 %"), "{text}");
         let resting = Figures { members: Vec::new(), ..idle };
         assert!(judge("data", &resting).text.contains("no client sends requests; in the last"));
-        assert_eq!(unknown().part, "unknown");
+        assert_eq!(unknown().part, LimitPart::Unknown);
     }
 
     #[test]
@@ -555,12 +555,12 @@ mod tests {
         let waits = |room, device, cache| LogWaits { room, device, cache };
         let writes = Figures { writes: 100, cache: 3, ..figures() };
         let full = judge("data", &Figures { logged: waits(50, 4, 0), fill: 97, ..writes.clone() });
-        assert_eq!((full.part.as_str(), full.waits_for_journal), ("journal", 54));
+        assert_eq!((full.part, full.waits_for_journal), (LimitPart::Journal, 54));
         assert!(full.text.contains("waited for it 50 times; 97 % of its ring is taken"), "{}", full.text);
         assert!(full.suggestion.starts_with("a larger journal"), "{}", full.suggestion);
         // The ring is empty: a larger one would not help.
         let small = judge("data", &Figures { logged: waits(0, 4, 50), fill: 0, ..writes.clone() });
-        assert_eq!((small.part.as_str(), small.waits_for_journal), ("cache", 54));
+        assert_eq!((small.part, small.waits_for_journal), (LimitPart::Cache, 54));
         assert!(small.text.contains("0 % of the journal's ring is taken"), "{}", small.text);
         assert!(
             small.suggestion.starts_with("serve with a larger --cache; a larger journal does not help"),
@@ -568,13 +568,13 @@ mod tests {
             small.suggestion
         );
         let slow = judge("data", &Figures { logged: waits(4, 50, 0), fill: 1, ..writes.clone() });
-        assert_eq!(slow.part, "journal");
+        assert_eq!(slow.part, LimitPart::Journal);
         assert!(slow.suggestion.starts_with("a faster device"), "{}", slow.suggestion);
         let dirty = Figures { cache: 60, logged: waits(50, 4, 20), fill: 97, ..writes.clone() };
         assert!(judge("data", &dirty)
             .text
             .contains("the cache is full of dirty data: writes waited for room 60 times"));
         // Nine waits in a hundred writes are too few to name a cause.
-        assert_eq!(judge("data", &Figures { logged: waits(9, 9, 9), ..writes }).part, "clients");
+        assert_eq!(judge("data", &Figures { logged: waits(9, 9, 9), ..writes }).part, LimitPart::Clients);
     }
 }

@@ -15,12 +15,11 @@ use openraid_units::{ArrayId, Nanos, Sectors, Slot};
 
 use super::rates::TaskRates;
 use super::settings::never_protected;
-use crate::consistency::ConsistencyWord;
 use crate::exit::ArrayLabel;
 use crate::kept::Readd;
 use crate::model::{
-    ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, HealthWord, HostModel, MemberModel, ProfileModel,
-    ProtectionModel, ReasonModel, StateWord, TaskModel,
+    AccessWord, ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, HealthWord, HostModel, MemberModel,
+    PolicyWord, ProfileModel, ProtectionModel, ReasonModel, SessionWord, StateWord, TaskModel,
 };
 use crate::quantity::eta_seconds;
 use crate::sets;
@@ -106,7 +105,7 @@ impl ServedArray {
 pub fn model(status: &ServiceStatus, served: &ServedArray, rates: &TaskRates) -> Option<ArrayModel> {
     let view = view_of(status, served.array)?;
     let Some(started) = &served.started else {
-        let access = served.access.word().into();
+        let access = access_word(served.access);
         return Some(ArrayModel { name: served.name.clone(), access, ..set_model(status, view, None, rates) });
     };
     if started.spans.is_empty() {
@@ -114,7 +113,7 @@ pub fn model(status: &ServiceStatus, served: &ServedArray, rates: &TaskRates) ->
         model.name.clone_from(&served.name);
         model.forced.clone_from(&started.forced);
         model.profile = Some(profile(status, served, &view.status.policy));
-        model.access = served.access.word().into();
+        model.access = access_word(served.access);
         return Some(model);
     }
     nested_model(status, served, started, view, rates)
@@ -167,7 +166,7 @@ fn nested_model(
         active: spans.iter().any(|span| span.active),
         consistent_to_bytes: None,
         bitmap: None,
-        consistency_policy: spans[0].consistency_policy.clone(),
+        consistency_policy: spans[0].consistency_policy,
         journal: protection(view),
         events: started.superblock.events,
         last_check_mismatches: None,
@@ -179,7 +178,7 @@ fn nested_model(
         alarms: Vec::new(),
         exports: view.exports.clone(),
         addresses: Vec::new(),
-        access: served.access.word().into(),
+        access: access_word(served.access),
         profile: Some(profile(status, served, &array.policy)),
         members: Vec::new(),
         settings: crate::settings::json(&array.policy),
@@ -255,7 +254,7 @@ fn set_model(
         active: array.active,
         consistent_to_bytes: (array.consistent_to != Sectors::MAX).then(|| array.consistent_to.bytes().get()),
         bitmap: array.bitmap.map(bitmap_model),
-        consistency_policy: consistency_policy(array, superblock).map(|word| word.text().into()),
+        consistency_policy: consistency_policy(array, superblock),
         journal: protection(view),
         events: array.events,
         last_check_mismatches: None,
@@ -267,7 +266,7 @@ fn set_model(
         alarms: Vec::new(),
         exports: view.exports.clone(),
         addresses: Vec::new(),
-        access: Access::default().word().into(),
+        access: access_word(Access::default()),
         profile: None,
         members: array.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         spans: Vec::new(),
@@ -285,17 +284,17 @@ fn bitmap_model(bitmap: BitmapStatus) -> BitmapModel {
     BitmapModel { marked: bitmap.marked, regions: bitmap.regions, chunk_bytes, pages, pages_marked }
 }
 
-fn consistency_policy(status: &ArrayStatus, superblock: Option<&Superblock>) -> Option<ConsistencyWord> {
+fn consistency_policy(status: &ArrayStatus, superblock: Option<&Superblock>) -> Option<PolicyWord> {
     let superblock = superblock?;
     // An array with a partial parity log has no journal, whatever its policy asks for.
     if superblock.ppl().is_some() {
-        Some(ConsistencyWord::Ppl)
+        Some(PolicyWord::Ppl)
     } else if status.policy.write_cache == WriteCache::Journal {
-        Some(ConsistencyWord::ControllerJournal)
+        Some(PolicyWord::ControllerJournal)
     } else if status.bitmap.is_some() {
-        Some(ConsistencyWord::Bitmap)
+        Some(PolicyWord::Bitmap)
     } else {
-        superblock.level.is_redundant().then_some(ConsistencyWord::Resync)
+        superblock.level.is_redundant().then_some(PolicyWord::Resync)
     }
 }
 
@@ -313,7 +312,7 @@ fn protection(view: &ArrayView) -> Option<ProtectionModel> {
     Some(ProtectionModel {
         protected: reason.is_none(),
         reason,
-        session: session_word(status.session).into(),
+        session: session_word(status.session),
         text: String::new(),
     })
 }
@@ -341,15 +340,23 @@ pub const fn unprotected(why: Unprotected) -> &'static str {
     }
 }
 
-const fn session_word(session: Session) -> &'static str {
+const fn session_word(session: Session) -> SessionWord {
     match session {
-        Session::Off => "off",
-        Session::Settling => "settling",
-        Session::Entering => "entering",
-        Session::Marking => "marking",
-        Session::On => "on",
-        Session::Leaving => "leaving",
-        Session::Unmarking => "unmarking",
+        Session::Off => SessionWord::Off,
+        Session::Settling => SessionWord::Settling,
+        Session::Entering => SessionWord::Entering,
+        Session::Marking => SessionWord::Marking,
+        Session::On => SessionWord::On,
+        Session::Leaving => SessionWord::Leaving,
+        Session::Unmarking => SessionWord::Unmarking,
+    }
+}
+
+const fn access_word(access: Access) -> AccessWord {
+    match access {
+        Access::ReadWrite => AccessWord::ReadWrite,
+        Access::ReadOnly => AccessWord::ReadOnly,
+        Access::Blocked => AccessWord::Blocked,
     }
 }
 

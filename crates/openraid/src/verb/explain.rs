@@ -243,7 +243,7 @@ fn parts(limit: &LimitModel) -> String {
         let name = match (&part.name, part.slot) {
             (Some(name), Some(slot)) => format!("slot {slot}, {name}"),
             (Some(name), None) => format!("{}, {name}", part.part),
-            _ => part.part.clone(),
+            _ => part.part.to_string(),
         };
         let mut row = vec![name, format!("{} %", part.busy_percent)];
         if part.name.is_some() {

@@ -2,9 +2,7 @@
 
 use openraid_format::{ArrayState, Uuid};
 use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};
-use openraid_runtime::service::journal::{
-    adopt, array_state_word, discard, look, make, tally, FoundDevices, LookFor, Tally,
-};
+use openraid_runtime::service::journal::{adopt, discard, look, make, tally, FoundDevices, LookFor, Tally};
 use openraid_sys::Use;
 use openraid_units::Bytes;
 use serde::Serialize;
@@ -17,7 +15,9 @@ use crate::arguments::{
 use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{lasting_spec, open_every, options, NewFiles};
-use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel};
+use crate::model::{
+    JournalArrayModel, JournalArrayWord, JournalDeviceModel, JournalJoinModel, JournalModel, JournalWord, LossModel,
+};
 use crate::output::loss::LossEstimate;
 use crate::output::table::Table;
 use crate::quantity::{counted, human};
@@ -149,8 +149,8 @@ fn show(arguments: &JournalShowArguments, context: &Context) -> Outcome {
     } else {
         of_named(&specs(&arguments.devices)?, context)?
     };
-    let exit = match journal.state.as_str() {
-        "lost" | "full" => Exit::Failed,
+    let exit = match journal.state {
+        JournalWord::Lost | JournalWord::Full => Exit::Failed,
         _ if journal.damage.is_some() => Exit::Degraded,
         _ if journal.other_missing || journal.devices.iter().any(|device| !device.works) => Exit::Degraded,
         _ => Exit::Fine,
@@ -204,7 +204,7 @@ pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalMo
     })?;
     let mut journal = model_of(&found);
     if holder.is_some() {
-        journal.state = "in-use".into();
+        journal.state = JournalWord::InUse;
     }
     name_arrays(&mut journal, registry);
     Ok(journal)
@@ -245,14 +245,14 @@ fn model_of(found: &FoundDevices) -> JournalModel {
     let array = |tally: &Tally| JournalArrayModel {
         uuid: tally.set_uuid.to_string(),
         name: None,
-        state: array_state_word(tally.state).into(),
+        state: array_word(tally.state),
         waiting_entries: tally.entries,
         data_bytes: Some(tally.data.bytes().get()),
     };
     let used_by_log = |number: usize| found.journal.devices.iter().any(|(drive, _)| drive.index() == number);
     let devices = found.devices.iter().enumerate();
     JournalModel {
-        state: "unused".into(),
+        state: JournalWord::Unused,
         trouble: None,
         damage: found.damage.map(|error| error.to_string()),
         uuid: Some(superblock.journal.to_string()),
@@ -280,22 +280,31 @@ fn joining_text(join: Option<&JournalJoinModel>) -> String {
 }
 
 /// The state of a journal as text.
-fn state_text(state: &str) -> &'static str {
+const fn state_text(state: JournalWord) -> &'static str {
     match state {
-        "live" => "active",
-        "opening" => "being opened",
-        "closing" => "being closed",
-        "lost" => "LOST: no device of it works; writes are acknowledged when they are on the members",
-        "in-use" => "in use by another program: this answer may be out of date",
-        "full" => "FULL of writes of an array that has failed; the other arrays work without it",
-        _ => "not in use",
+        JournalWord::Live => "active",
+        JournalWord::Opening => "being opened",
+        JournalWord::Closing => "being closed",
+        JournalWord::Lost => "LOST: no device of it works; writes are acknowledged when they are on the members",
+        JournalWord::InUse => "in use by another program: this answer may be out of date",
+        JournalWord::Full => "FULL of writes of an array that has failed; the other arrays work without it",
+        JournalWord::Unused => "not in use",
+    }
+}
+
+/// The journal's record of an array, for its model.
+pub const fn array_word(state: ArrayState) -> JournalArrayWord {
+    match state {
+        ArrayState::Live => JournalArrayWord::Live,
+        ArrayState::Preserved => JournalArrayWord::Preserved,
+        ArrayState::Discarded => JournalArrayWord::Discarded,
     }
 }
 
 /// A journal as text.
 pub fn text(journal: &JournalModel) -> String {
     let mut facts = Table::plain().indented(2);
-    facts.row(["state", state_text(&journal.state)]);
+    facts.row(["state", state_text(journal.state)]);
     if let Some(trouble) = &journal.trouble {
         facts.row(["not back", trouble]);
     }
@@ -305,10 +314,12 @@ pub fn text(journal: &JournalModel) -> String {
     }
     for device in &journal.devices {
         let joins = journal.joining.as_ref().filter(|join| join.device == device.device);
-        let works = match (device.works, journal.state.as_str()) {
+        let works = match (device.works, journal.state) {
             _ if joins.is_some() => joining_text(joins),
             (true, _) => String::new(),
-            (false, "unused" | "in-use") => " (stale: it is brought up to date when the journal is used)".into(),
+            (false, JournalWord::Unused | JournalWord::InUse) => {
+                " (stale: it is brought up to date when the journal is used)".into()
+            }
             (false, _) => " (does not work)".into(),
         };
         facts.row(["device", &format!("{}{works}", device.device)]);
@@ -351,7 +362,7 @@ pub fn text(journal: &JournalModel) -> String {
             table.row([
                 array.uuid.clone(),
                 array.name.clone().unwrap_or_else(|| "-".into()),
-                array.state.clone(),
+                array.state.to_string(),
                 array.waiting_entries.to_string(),
                 array.data_bytes.map_or_else(|| "-".into(), |bytes| human(Bytes(bytes))),
             ]);
@@ -453,9 +464,9 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
 fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> String {
     let mut journal = model_of(found);
     name_arrays(&mut journal, &context.registry);
-    let discarded = array_state_word(ArrayState::Discarded);
     let is_given_up = |array: &JournalArrayModel| given_up.iter().any(|uuid| uuid.to_string() == array.uuid);
-    let others = journal.arrays.iter().filter(|array| array.state != discarded && !is_given_up(array));
+    let others =
+        journal.arrays.iter().filter(|array| array.state != JournalArrayWord::Discarded && !is_given_up(array));
     let names: Vec<&str> = others.map(|array| array.name.as_ref().unwrap_or(&array.uuid).as_str()).collect();
     if names.is_empty() {
         return "; the journal can be used again".into();

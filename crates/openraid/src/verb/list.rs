@@ -12,7 +12,7 @@ use crate::alarms::AlarmModel;
 use crate::control::{Command, ServerAnswer};
 use crate::events::Level;
 use crate::exit::{Exit, Outcome};
-use crate::model::{ArrayModel, HealthWord};
+use crate::model::{ArrayModel, HealthWord, PolicyWord};
 use crate::output::array::{health_text, mismatches_text, state_text, task_line, unsynced_text};
 use crate::output::table::Table;
 use crate::quantity::{counted, human};
@@ -81,7 +81,7 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[RegisteredArray]) -> Str
     for array in served {
         let task: Vec<String> = array.tasks().map(|(_, task)| task_line(task)).collect();
         let asks =
-            array.consistency_policy.as_deref() == Some("controller-journal") && array.health != HealthWord::Failed;
+            array.consistency_policy == Some(PolicyWord::ControllerJournal) && array.health != HealthWord::Failed;
         let unprotected = asks && array.journal.as_ref().is_some_and(|journal| !journal.protected);
         let unsynced = (!array.is_synced()).then(|| unsynced_text(array).to_owned());
         let state = std::iter::once(health_text(array.health).to_owned())

@@ -5,6 +5,7 @@ use crate::arguments::SetArguments;
 use crate::consistency::ConsistencyWord;
 use crate::control::Command;
 use crate::exit::{Failure, Outcome};
+use crate::model::PolicyWord;
 
 /// Runs the verb.
 ///
@@ -45,8 +46,8 @@ fn write_cache_of(policy: ConsistencyWord, name: &str, context: &Context) -> Res
     let has_bitmap = sets.iter().all(|set| set.bitmap.is_some());
     let fits = match policy {
         ConsistencyWord::Bitmap => has_bitmap,
-        ConsistencyWord::Resync => !has_bitmap && array.consistency_policy.as_deref() != Some("ppl"),
-        ConsistencyWord::Ppl | ConsistencyWord::ControllerJournal => array.consistency_policy.as_deref() == Some("ppl"),
+        ConsistencyWord::Resync => !has_bitmap && array.consistency_policy != Some(PolicyWord::Ppl),
+        ConsistencyWord::Ppl | ConsistencyWord::ControllerJournal => array.consistency_policy == Some(PolicyWord::Ppl),
     };
     if fits {
         return Ok("through");

@@ -43,7 +43,7 @@ pub use rejoin::JoinRequest;
 use std::sync::PoisonError;
 
 use openraid_core::admin::{AdminCommand, JournalState};
-use openraid_format::{ArrayState, Uuid};
+use openraid_format::Uuid;
 use openraid_units::DriveId;
 
 use super::{ServiceHandle, ServiceStatus};
@@ -236,14 +236,4 @@ fn void_arrays(status: &ServiceStatus) -> Vec<Uuid> {
     let views = status.arrays.iter().map(|view| &view.status);
     let free = views.filter(|status| !status.in_journal);
     free.filter_map(|status| Some(status.superblock.as_ref()?.set_uuid)).collect()
-}
-
-/// A word for the state of an array in the journal's table.
-#[must_use]
-pub const fn array_state_word(state: ArrayState) -> &'static str {
-    match state {
-        ArrayState::Live => "live",
-        ArrayState::Preserved => "preserved",
-        ArrayState::Discarded => "discarded",
-    }
 }

@@ -1,0 +1,131 @@
+//! The words of closed sets in the models. Documents have the word; programs compare the value.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
+        }
+        impl $name {
+            /// As it is written.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+words! {
+    /// The access of hosts to an array.
+    #[derive(Default)]
+    AccessWord {
+        /// The array is not served, so no access is known.
+        #[default]
+        Unknown = "",
+        /// Reads and writes.
+        ReadWrite = "read-write",
+        /// Reads; a write is refused.
+        ReadOnly = "read-only",
+        /// None: the array has no export.
+        Blocked = "blocked",
+    }
+}
+words! {
+    /// The method that makes an array consistent after a crash.
+    PolicyWord {
+        /// Everything is read and made equal.
+        Resync = "resync",
+        /// Regions that a write-intent bitmap marks are read and made equal.
+        Bitmap = "bitmap",
+        /// Partial parity is logged on the members.
+        Ppl = "ppl",
+        /// Acknowledged writes are repeated from the controller's journal.
+        ControllerJournal = "controller-journal",
+    }
+}
+words! {
+    /// The state of the journal's session for an array.
+    SessionWord {
+        /// The journal has nothing of the array.
+        Off = "off",
+        /// Operations that the journal does not know end first.
+        Settling = "settling",
+        /// The journal records the beginning.
+        Entering = "entering",
+        /// The members record that the journal has writes of the array.
+        Marking = "marking",
+        /// The journal acknowledges writes.
+        On = "on",
+        /// The members get all writes of the journal.
+        Leaving = "leaving",
+        /// The members record that the journal has no writes of the array.
+        Unmarking = "unmarking",
+    }
+}
+words! {
+    /// The state of a journal.
+    JournalWord {
+        /// No server uses it.
+        Unused = "unused",
+        /// It is being opened.
+        Opening = "opening",
+        /// It works.
+        Live = "live",
+        /// It is being closed.
+        Closing = "closing",
+        /// No device of it works.
+        Lost = "lost",
+        /// It is full of entries of arrays that are not served.
+        Full = "full",
+        /// Another server uses its devices.
+        InUse = "in-use",
+    }
+}
+words! {
+    /// The journal's record of an array.
+    JournalArrayWord {
+        /// The array uses the journal.
+        Live = "live",
+        /// The array failed, and its entries are kept until it is back.
+        Preserved = "preserved",
+        /// An administrator gave its entries up.
+        Discarded = "discarded",
+    }
+}
+words! {
+    /// A part of an array that may limit it.
+    #[derive(Default)]
+    LimitPart {
+        /// A member.
+        Member = "member",
+        /// A device of the journal.
+        Journal = "journal",
+        /// The memory of requests and operations.
+        Memory = "memory",
+        /// The cache.
+        Cache = "cache",
+        /// The processor.
+        Processor = "processor",
+        /// The redo of the journal.
+        Redo = "redo",
+        /// Requests that wait for each other on the same rows.
+        Locks = "locks",
+        /// The clients: they send too few requests at once.
+        Clients = "clients",
+        /// Nothing: no client sends requests.
+        Nothing = "nothing",
+        /// It is not known yet.
+        #[default]
+        Unknown = "unknown",
+    }
+}
