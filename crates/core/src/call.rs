@@ -164,7 +164,8 @@ mod tests {
     use crate::array::set::Set;
     use crate::array::sets::Sets;
     use crate::events::DriveInfo;
-    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::geometry::shape::Shape;
+    use crate::geometry::{Level, SetSpec};
     use crate::io::state::command::Owner;
 
     const SECOND: u64 = 1_000_000_000;
@@ -231,8 +232,7 @@ mod tests {
         let (level, chunk, member_size) = (Level::Raid5, Sectors(8), Sectors(64));
         let spec = SetSpec { level, members: 4, chunk, layout: 2, member_size, member_sizes };
         let mut sets = Sets::new();
-        let geometry = Geometry::new(&spec).unwrap();
-        sets.put(SetId(0), Set::new(ArrayId(3), geometry, (BlockSize::B512, 8), &Limits::small()));
+        sets.put(SetId(0), Set::new(ArrayId(3), Shape::of(&spec), (BlockSize::B512, 8), &Limits::small()));
         base.set_time(Instant(9));
         let place = (SetId(0), Some(Slot(1)));
         Call::new(&mut base, &mut actions).notice(&sets, place, Some(DriveId(1)), NoticeKind::Timeout);

@@ -145,7 +145,8 @@ mod tests {
 
     use crate::array::sets::Sets;
 
-    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::geometry::shape::Shape;
+    use crate::geometry::{Level, SetSpec};
     use crate::limits::Limits;
     use openraid_units::{ArrayId, BlockSize, Sectors};
 
@@ -161,12 +162,8 @@ mod tests {
             member_size: Sectors::kib(1024),
             member_sizes: &[Sectors::kib(1024); 2],
         };
-        let set = crate::array::set::Set::new(
-            ArrayId(0),
-            Geometry::new(&spec).unwrap(),
-            (BlockSize::B512, 8),
-            &Limits::small(),
-        );
+        let shape = Shape::of(&spec);
+        let set = crate::array::set::Set::new(ArrayId(0), shape, (BlockSize::B512, 8), &Limits::small());
         sets.put(SetId(0), set);
         for unit in 0..5 {
             trace.set_time(Instant(unit * 10));

@@ -5,7 +5,6 @@ use openraid_units::SetId;
 
 use super::set::{Life, Member, Seat};
 use crate::array::sets::Sets;
-use crate::geometry::Geometry;
 use crate::planted::{Flaw, Planted};
 
 impl Sets {
@@ -74,8 +73,8 @@ impl super::set::Set {
         }
     }
 
-    /// Is this geometry's bitmap counted in sectors of the set (RAID 10), not of a member?
+    /// Is its bitmap counted in sectors of the set (RAID 10), not of a member?
     pub(crate) fn bitmap_is_of_set(&self) -> bool {
-        matches!(&self.geometry, Geometry::Mirror(m) if m.chunk().is_some())
+        self.shape.is_striped_mirror()
     }
 }

@@ -23,7 +23,6 @@ use crate::array::changes::Change;
 use crate::array::conditions::{Comeback, Remains};
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
-use crate::geometry::Geometry;
 use crate::reason::FailReason;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
@@ -90,7 +89,7 @@ impl Sets {
     /// must not return data that later reads from the other copies, and a rebuild, do not return.
     fn forget_lost_copy(&mut self, id: SetId) {
         let set = self.get(id);
-        if matches!(set.geometry, Geometry::Mirror(_)) && !set.is_consistent_everywhere() {
+        if set.shape.is_mirror() && !set.is_consistent_everywhere() {
             self.signal(Signal::CopyLost(id));
         }
     }
@@ -203,13 +202,13 @@ impl Sets {
         if !set.is_consistent_everywhere() {
             return 0;
         }
-        set.geometry.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
+        set.shape.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
     }
     /// Would the array still have all data if this slot were missing too?
     pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
         let set = self.get(id);
         let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
-        set.geometry.survives(missing)
+        set.shape.survives(missing)
     }
 }
 

@@ -2,11 +2,14 @@
 
 use openraid_units::{MemberLba, Sectors, Slot};
 
+use crate::geometry::shape::Side;
+
 /// A range of a member that could not be read, or that is rewritten as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Repair {
     /// Its own content is written back: does the member have room there?
     is_rewrite: bool,
+    side: Side,
     slot: Slot,
     at: MemberLba,
     len: Sectors,
@@ -14,13 +17,18 @@ pub(crate) struct Repair {
 
 impl Repair {
     /// Restore a range of the member in this slot from redundancy.
-    pub(crate) const fn of(slot: Slot, at: MemberLba, len: Sectors) -> Self {
-        Self { is_rewrite: false, slot, at, len }
+    pub(crate) const fn of(side: Side, slot: Slot, at: MemberLba, len: Sectors) -> Self {
+        Self { is_rewrite: false, side, slot, at, len }
     }
 
     /// Write a range back as it is.
-    pub(crate) const fn as_it_is(slot: Slot, at: MemberLba, len: Sectors) -> Self {
-        Self { is_rewrite: true, slot, at, len }
+    pub(crate) const fn as_it_is(side: Side, slot: Slot, at: MemberLba, len: Sectors) -> Self {
+        Self { is_rewrite: true, side, slot, at, len }
+    }
+
+    /// The side of the set on which the range is.
+    pub(crate) const fn side(&self) -> Side {
+        self.side
     }
 
     /// The slot of the member.

@@ -24,7 +24,6 @@ use crate::array::changes::Change;
 use crate::array::conditions::{Comeback, Remains};
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
-use crate::geometry::Geometry;
 use crate::slots::SlotSet;
 
 impl Member {
@@ -58,7 +57,7 @@ impl Set {
         match self.remains {
             _ if self.is_busy() => Some("commands of the array are still under way; try again in a moment"),
             Remains::Unfit => Some("the array failed while it was started or stopped; stop it, and serve it again"),
-            Remains::Torn if matches!(self.geometry, Geometry::Parity(_)) && !missing.is_empty() => {
+            Remains::Torn if self.shape.has_parity() && !missing.is_empty() => {
                 Some("writes were under way while members were missing; stop the array, and see `openraid doctor`")
             }
             _ if self.is_durability_lost() => Some("a flush of a member failed; stop the array, and serve it again"),
@@ -86,7 +85,7 @@ impl Sets {
         let set = self.get_mut(id);
         let ready = set.slots_ready();
         let missing = set.missing().minus(ready);
-        if !set.has_failed() || !set.geometry.survives(missing) {
+        if !set.has_failed() || !set.shape.survives(missing) {
             return Ok(());
         }
         if let Some(why) = set.bars_revival(missing) {

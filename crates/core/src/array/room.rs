@@ -23,6 +23,7 @@ use crate::array::conditions::Room;
 use crate::array::repair::Repair;
 use crate::call::Call;
 use crate::events::Wake;
+use crate::geometry::shape::Side;
 use crate::limits::{ROOM_PAUSE, ROOM_PROBE};
 use crate::slots::SlotSet;
 
@@ -61,13 +62,13 @@ impl Set {
 
 impl Sets {
     /// A read of this range failed: rewrite it when there is time.
-    pub(crate) fn want_repair(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
-        self.want_range(id, Repair::of(slot, at, len));
+    pub(crate) fn want_repair(&mut self, id: SetId, (side, slot): (Side, Slot), at: MemberLba, len: Sectors) {
+        self.want_range(id, Repair::of(side, slot, at, len));
     }
 
     /// The member had no room for a write of this range: write what it holds there.
-    pub(crate) fn want_rewrite(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
-        self.want_range(id, Repair::as_it_is(slot, at, len));
+    pub(crate) fn want_rewrite(&mut self, id: SetId, (side, slot): (Side, Slot), at: MemberLba, len: Sectors) {
+        self.want_range(id, Repair::as_it_is(side, slot, at, len));
     }
 
     fn want_range(&mut self, id: SetId, repair: Repair) {
@@ -116,6 +117,7 @@ impl Sets {
     /// Try the members that had no room, and repair what was recorded as bad meanwhile.
     pub(crate) fn pump_room(&mut self, id: SetId, now: Instant) {
         let set = self.get_mut(id);
+        let side = set.shape.work_side();
         match set.room {
             Room::Short { look } if look <= now => {
                 set.forget_full_leavers(now);
@@ -126,7 +128,7 @@ impl Sets {
                 for index in 0..set.members.len() {
                     let member = &self.get(id).members[index];
                     if let (Some(place), Some(slot)) = (member.lacks_room, member.slot()) {
-                        self.want_rewrite(id, slot, place.at, place.len);
+                        self.want_rewrite(id, (side, slot), place.at, place.len);
                     }
                 }
             }
@@ -138,7 +140,7 @@ impl Sets {
                     let Some(slot) = self.get(id).members[index].slot() else { continue };
                     for number in 0..self.get(id).members[index].bad.ranges().len() {
                         let range = self.get(id).members[index].bad.ranges()[number];
-                        self.want_repair(id, slot, range.at, range.len);
+                        self.want_repair(id, (side, slot), range.at, range.len);
                     }
                 }
             }

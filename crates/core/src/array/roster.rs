@@ -295,7 +295,8 @@ mod tests {
     use crate::array::create::{plan, CreateSpec, NewDrive};
     use crate::array::membership::new_member;
     use crate::array::metadata::Metadata;
-    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::geometry::shape::Shape;
+    use crate::geometry::{Level, SetSpec};
     use crate::limits::Limits;
     use alloc::vec::Vec;
     use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
@@ -306,8 +307,7 @@ mod tests {
         let sizes = &[Sectors::kib(1024); 3];
         let (chunk, member_size) = (Sectors::kib(64), sizes[0]);
         let spec = SetSpec { level: Level::Raid5, members: 3, chunk, layout: 2, member_size, member_sizes: sizes };
-        let geometry = Geometry::new(&spec).unwrap();
-        let mut set = Set::new(ArrayId(0), geometry, (BlockSize::B512, 8), &Limits::small());
+        let mut set = Set::new(ArrayId(0), Shape::of(&spec), (BlockSize::B512, 8), &Limits::small());
         set.metadata = Some(Metadata::new(common()));
         for number in 0..3_u16 {
             let index = set.add_member(member(number, Some(Slot(number)), MemberState::InSync), None);

@@ -18,8 +18,7 @@ use crate::array::dirty_count::DirtyCount;
 use crate::array::metadata::Metadata;
 use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
-use crate::geometry::units::is_cacheable;
-use crate::geometry::{Geometry, Parity};
+use crate::geometry::shape::Shape;
 use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
@@ -205,7 +204,7 @@ pub(crate) struct Set {
     pub(super) life: Life,
     /// If it has failed: what it had then.
     pub(super) remains: Remains,
-    pub(super) geometry: Geometry,
+    pub(super) shape: Shape,
     /// The largest logical block of its members.
     pub(super) block: BlockSize,
     /// Parity sets: maximum number of rows of one operation.
@@ -248,22 +247,15 @@ pub(crate) struct Set {
     pub journal: SetJournal,
     /// None of its members rotates.
     pub(super) is_flash: bool,
-    /// Its chunks are multiples of a cache line.
-    pub(super) is_cacheable: bool,
     /// The policy in use, which the adaptive policy may have changed.
     pub(super) tuning: Tuning,
 }
 
 impl Set {
-    /// A set of this geometry that has neither members nor metadata, with `(block, rows_max)`: the largest logical block of
+    /// A set of this shape that has neither members nor metadata, with `(block, rows_max)`: the largest logical block of
     /// its members, and the rows that one of its operations covers at most.
-    pub(crate) fn new(
-        array: ArrayId,
-        geometry: Geometry,
-        (block, rows_max): (BlockSize, u32),
-        limits: &Limits,
-    ) -> Self {
-        let slots = usize::from(geometry.members());
+    pub(crate) fn new(array: ArrayId, shape: Shape, (block, rows_max): (BlockSize, u32), limits: &Limits) -> Self {
+        let slots = usize::from(shape.slots());
         Self {
             array,
             changes: Changes::default(),
@@ -293,17 +285,15 @@ impl Set {
             dirty: DirtyCount::default(),
             journal: SetJournal::NONE,
             is_flash: false,
-            is_cacheable: is_cacheable(&geometry),
             tuning: Tuning::of(&Policy::default(), limits.destage_delay),
-            geometry,
+            shape,
         }
     }
 
     /// For tests: a set of this geometry with a member in sync in each slot. The member of slot 3 is on drive 3.
     #[cfg(test)]
     pub(crate) fn with_members(spec: &crate::geometry::SetSpec<'_>) -> Self {
-        let geometry = Geometry::new(spec).unwrap();
-        let mut set = Self::new(ArrayId(0), geometry, (BlockSize::B512, 8), &Limits::small());
+        let mut set = Self::new(ArrayId(0), Shape::of(spec), (BlockSize::B512, 8), &Limits::small());
         for slot in (0..set.slots()).map(Slot) {
             let (state, start) = (MemberState::InSync, DriveLba(2048));
             let member = super::membership::new_member(DriveId(slot.0), Some(slot), state, start, None, &[]);
@@ -360,9 +350,10 @@ impl Set {
         self.life = Life::Failed;
     }
 
+    /// The geometry at each of its addresses.
     #[inline(always)]
-    pub(crate) const fn geometry(&self) -> &Geometry {
-        &self.geometry
+    pub(crate) const fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// The largest logical block of its members.
@@ -402,12 +393,6 @@ impl Set {
     #[inline(always)]
     pub(crate) const fn is_flash(&self) -> bool {
         self.is_flash
-    }
-
-    /// Are its chunks whole lines of the cache?
-    #[inline(always)]
-    pub(crate) const fn is_cacheable(&self) -> bool {
-        self.is_cacheable
     }
 
     /// Where parity or copies agree.
@@ -590,7 +575,7 @@ impl Set {
 
     /// Number of slots.
     pub(crate) fn slots(&self) -> u16 {
-        self.geometry.members()
+        self.shape.slots()
     }
 
     /// Find a member by its drive.
@@ -601,7 +586,7 @@ impl Set {
     /// The state as a word.
     pub(crate) fn health(&self) -> Health {
         let missing = self.missing();
-        if self.life == Life::Failed || !self.geometry.survives(missing) {
+        if self.life == Life::Failed || !self.shape.survives(missing) {
             Health::Failed
         } else if missing.is_empty() {
             Health::Optimal
@@ -610,17 +595,10 @@ impl Set {
         }
     }
 
-    /// The geometry of a set with parity. Panics for any other: only parity sets have rows.
-    #[inline(always)]
-    pub(crate) fn parity(&self) -> &Parity {
-        let Geometry::Parity(parity) = &self.geometry else { unreachable!("rows are of parity sets") };
-        parity
-    }
-
     /// Is some of its data unavailable?
     pub(crate) fn is_lost(&self) -> bool {
         let missing = self.missing();
-        self.life == Life::Failed || !(missing.is_empty() || self.geometry.survives(missing))
+        self.life == Life::Failed || !(missing.is_empty() || self.shape.survives(missing))
     }
 
     /// Does a bad-block log on disk lack a range that must not be used for recovery?
@@ -656,12 +634,7 @@ impl Set {
         let open = self.missing();
         let filling = self.tasks.current().filter(|t| t.kind() == TaskKind::Rebuild && t.slot() == open.first());
         let Some(task) = filling.filter(|_| open.len() == 1) else { return Sectors::ZERO };
-        match &self.geometry {
-            // A unit may be shorter than a chunk: a stripe is complete when all of its rows are.
-            Geometry::Parity(parity) => parity.full_stripe() * (task.done_sectors().get() / parity.chunk().get()),
-            Geometry::Mirror(mirror) if mirror.chunk().is_none() => task.done_sectors(),
-            _ => Sectors::ZERO,
-        }
+        self.shape.restored_by(MemberLba::ZERO + task.done_sectors())
     }
 
     /// The generation of superblocks that is durable.
@@ -692,7 +665,7 @@ impl Set {
     /// Can parity or copies be made to agree? Parity that is needed in full for the missing columns has nothing to
     /// agree with.
     pub(crate) fn can_resync(&self) -> bool {
-        matches!(self.geometry, Geometry::Mirror(_)) || self.geometry.is_redundant_without(self.missing())
+        self.shape.is_mirror() || self.shape.is_redundant_without(self.missing())
     }
 
     /// Would rows that are not in sync yet read differently without the member in this slot? Their parity may not
@@ -701,20 +674,16 @@ impl Set {
         if self.is_consistent_everywhere() {
             return false;
         }
-        match &self.geometry {
-            Geometry::Mirror(mirror) if mirror.chunk().is_none() => self.in_sync.first() == Some(slot),
-            Geometry::Mirror(_) | Geometry::Parity(_) => true,
-            Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => false,
+        if self.shape.is_plain_mirror() {
+            self.in_sync.first() == Some(slot)
+        } else {
+            self.shape.is_mirror() || self.shape.has_parity()
         }
     }
 
     /// Is there a copy or parity to restore a member from?
     pub(crate) fn is_redundant(&self) -> bool {
-        match &self.geometry {
-            Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => false,
-            Geometry::Mirror(m) => m.copy_count() > 1,
-            Geometry::Parity(_) => true,
-        }
+        self.shape.is_redundant()
     }
 
     /// Recompute everything that depends on the members' states.
@@ -723,7 +692,7 @@ impl Set {
         let mut writable = SlotSet::EMPTY;
         let mut inherited = SlotSet::EMPTY;
         let mut write_mostly = SlotSet::EMPTY;
-        for (slot, place) in (0..self.geometry.members()).map(Slot).zip(&self.places) {
+        for (slot, place) in (0..self.shape.slots()).map(Slot).zip(&self.places) {
             let Some(index) = place.member else { continue };
             if self.member(index).is_write_mostly() {
                 write_mostly.insert(slot);
@@ -767,9 +736,10 @@ impl Set {
     /// The position up to which a member counts as filled if it is filled to `to`. A stripe that is filled in part
     /// takes no part in writes, and its task begins with whole stripes. md records any position.
     pub(crate) fn filled_floor(&self, to: Sectors) -> Sectors {
-        match &self.geometry {
-            Geometry::Parity(parity) if to != Sectors::MAX => to.round_down(parity.chunk()),
-            _ => to,
+        if to == Sectors::MAX {
+            to
+        } else {
+            self.shape.whole_stripes(to)
         }
     }
 

@@ -18,6 +18,7 @@ use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::call::Base;
 use crate::frames::{Frames, RUN_BYTES_MAX};
+use crate::geometry::shape::Shape;
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::limits::Limits;
 
@@ -68,7 +69,7 @@ impl Set {
         assembly: &Assembly,
         base: &Base,
     ) -> Self {
-        let mut set = Self::new(array, assembly.geometry.clone(), (block, rows_max), &base.limits);
+        let mut set = Self::new(array, Shape::steady(assembly.geometry.clone()), (block, rows_max), &base.limits);
         let mut common = assembly.common.clone();
         common.recovery_or_tail = 0;
         set.metadata = Some(Metadata::new(common));
@@ -111,7 +112,7 @@ impl Set {
         (block, rows_max): (BlockSize, u32),
         limits: &Limits,
     ) -> Self {
-        let mut set = Self::new(array, geometry, (block, rows_max), limits);
+        let mut set = Self::new(array, Shape::steady(geometry), (block, rows_max), limits);
         set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
         set.places[0].hold(0);
         set.refresh();

@@ -7,6 +7,7 @@ use openraid_units::{BlockSize, Instant, Sectors, SetId, SetLba};
 use crate::adaptive::Adaptive;
 use crate::array::table::Table;
 use crate::events::{BlockRequest, RequestKind};
+use crate::geometry::shape::Shape;
 use crate::geometry::{Divisor, Striped};
 use crate::occupancy::Occupancy;
 use openraid_units::ArrayId;
@@ -26,14 +27,19 @@ pub(crate) enum Volume {
 }
 
 impl Volume {
-    /// The place of `at`, and how far it continues there.
-    pub(crate) fn map(&self, at: Sectors, set_capacity: impl Fn(SetId) -> Sectors) -> (SetId, SetLba, Sectors) {
+    /// The place of `at`, and how far it continues there on one side of the set's shape.
+    #[inline]
+    pub(crate) fn map<'a>(&self, at: Sectors, shape_of: impl Fn(SetId) -> &'a Shape) -> (SetId, SetLba, Sectors) {
         match self {
-            Self::Direct(set) => (*set, SetLba(at.get()), set_capacity(*set) - at),
+            Self::Direct(set) => {
+                let at = SetLba(at.get());
+                (*set, at, shape_of(*set).at(at).until - at)
+            }
             Self::Striped { geometry, spans } => {
                 let fragment = geometry.map(SetLba(at.get()));
                 let (set, data_offset) = spans[fragment.slot.index()];
-                (set, SetLba(fragment.lba.get()) + data_offset, fragment.len)
+                let at = SetLba(fragment.lba.get()) + data_offset;
+                (set, at, fragment.len.min(shape_of(set).at(at).until - at))
             }
         }
     }

@@ -296,7 +296,7 @@ fn is_marked(set: &Set, kind: TaskKind, from: u64, to: u64) -> bool {
     let Some(bitmap) = &set.bitmap else { return true };
     if set.bitmap_is_of_set() && kind == TaskKind::Rebuild {
         // Units are in sectors of the member, bits in sectors of the set.
-        let Geometry::Mirror(mirror) = set.geometry() else { return true };
+        let mirror = set.shape().mirror(set.shape().work_side());
         let Some(slot) = set.tasks.task.as_ref().and_then(|t| t.slot) else { return true };
         return mirror
             .inverse(slot, openraid_units::MemberLba(from))
@@ -318,11 +318,12 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
     let data = BackgroundData::new(remade, of_task, task.kind == TaskKind::Replace);
     let from = unit * task.unit;
     let len = task.unit.min(task.total - from);
-    let range = match set.geometry() {
+    let side = set.shape().work_side();
+    let range = match set.shape().on(side) {
         Geometry::Parity(parity) => {
             let (stripe, lo) = (StripeIndex(from / parity.chunk().get()), narrow(Sectors(from % parity.chunk().get())));
             let part = Part::first(lo, lo + narrow(Sectors(len)), set.rows_max());
-            UnitRange::Rows(StripeRows { stripe, part, columns: Columns::All })
+            UnitRange::Rows(StripeRows { side, stripe, part, columns: Columns::All })
         }
         Geometry::Mirror(mirror) => {
             let (at, len) = match (kind, task.slot) {
@@ -332,7 +333,7 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
                 }
                 _ => (SetLba(from), len),
             };
-            UnitRange::Stretch(Stretch { at, part: Part::first(0, narrow(Sectors(len)), set.rows_max()) })
+            UnitRange::Stretch(Stretch { side, at, part: Part::first(0, narrow(Sectors(len)), set.rows_max()) })
         }
         _ => return None,
     };

@@ -21,19 +21,20 @@ fn repair_op(sets: &Sets, id: SetId, repair: Repair) -> Option<(Op, Option<Repai
     }
     let data = BackgroundData::new(SlotSet::one(slot), None, false);
     let data = if repair.is_rewrite() { data.rewriting() } else { data };
-    let (range, len) = match set.geometry() {
+    let side = repair.side();
+    let (range, len) = match set.shape().on(side) {
         Geometry::Parity(parity) => {
             let (stripe, within) = parity.stripe_at(from)?;
             let len = whole.min(parity.chunk() - within);
             let lo = narrow(within);
             let part = Part::first(lo, lo + narrow(len), set.rows_max());
-            (UnitRange::Rows(StripeRows { stripe, part, columns: Columns::All }), len)
+            (UnitRange::Rows(StripeRows { side, stripe, part, columns: Columns::All }), len)
         }
         Geometry::Mirror(mirror) => {
             let (at, run) = mirror.inverse(slot, from)?;
             let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
             let len = whole.min(run).min(in_region);
-            (UnitRange::Stretch(Stretch { at, part: Part::first(0, narrow(len), set.rows_max()) }), len)
+            (UnitRange::Stretch(Stretch { side, at, part: Part::first(0, narrow(len), set.rows_max()) }), len)
         }
         _ => return None,
     };

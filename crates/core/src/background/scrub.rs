@@ -116,12 +116,12 @@ fn not_comparable(set: &Set) -> Option<NotComparable> {
     if !set.is_redundant() {
         return Some(NotComparable::NoRedundancy);
     }
-    (!set.geometry().is_redundant_without(set.missing())).then_some(NotComparable::Degraded)
+    (!set.shape().is_redundant_without(set.missing())).then_some(NotComparable::Degraded)
 }
 
 /// The gaps that a range of mismatches may have.
 fn gap_of(set: &Set) -> Gap {
-    match set.geometry() {
+    match set.shape().on(set.shape().work_side()) {
         Geometry::Mirror(mirror) => mirror.chunk().map_or(Gap::NONE, |chunk| Gap::of_chunks(chunk, mirror.members())),
         _ => Gap::NONE,
     }

@@ -259,9 +259,10 @@ mod tests {
     use openraid_units::MemberLba;
 
     use super::*;
+    use crate::geometry::shape::Side;
 
     fn repair(at: u64) -> Repair {
-        Repair::of(Slot(1), MemberLba(at), Sectors(64))
+        Repair::of(Side::Only, Slot(1), MemberLba(at), Sectors(64))
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub(crate) fn notice_finished(sets: &mut Sets, id: SetId, call: &mut Call) {
 /// Sectors of a unit and of the whole for a task of this kind.
 fn task_space(set: &Set, kind: TaskKind) -> (u64, u64) {
     let most = set.tasks.unit_max;
-    match set.geometry() {
+    match set.shape().on(set.shape().work_side()) {
         Geometry::Parity(parity) => (parity_unit(set, parity.chunk()), parity.member_extent().get()),
         Geometry::Mirror(mirror) => {
             // Both are powers of two, so that no unit crosses a region.

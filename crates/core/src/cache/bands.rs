@@ -1,6 +1,6 @@
 //! The dirty parts of a unit: bands of a stripe, runs of a range.
 
-use openraid_units::{Sectors, SetLba, Slot, StripeIndex};
+use openraid_units::{SetLba, Slot, StripeIndex};
 
 use super::units::DirtyUnit;
 use super::Cache;
@@ -22,7 +22,7 @@ pub(crate) struct StripeLines {
 impl StripeLines {
     /// The columns and rows of this stripe.
     pub(crate) fn of(stripe: StripeIndex, parity: &Parity) -> Self {
-        Self { start: parity.set_lba(stripe, 0, Sectors::ZERO), chunk: parity.chunk().get() }
+        Self { start: parity.stripe_start(stripe), chunk: parity.chunk().get() }
     }
 
     /// Column and first row of a line.
@@ -139,6 +139,7 @@ impl Cache {
 mod tests {
     use super::*;
     use crate::cache::bench::{Bench, SET};
+    use crate::geometry::shape::Side;
     use crate::geometry::Level;
 
     fn slots(of: &[u16]) -> SlotSet {
@@ -151,7 +152,7 @@ mod tests {
         // Chunks of 128 sectors: rows 2 to 17 of column 0, rows 8 to 11 of column 1.
         bench.dirty(2, 16);
         let unit = bench.dirty(128 + 8, 4);
-        let rows = StripeLines::of(StripeIndex(0), bench.sets.get(SET).parity());
+        let rows = StripeLines::of(StripeIndex(0), bench.sets.get(SET).shape().parity(Side::Only));
         let (cache, unit) = (&bench.cache, bench.cache.units.get(unit));
         let mut bands = alloc::vec::Vec::new();
         let mut row = 0;

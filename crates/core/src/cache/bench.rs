@@ -11,7 +11,7 @@ use crate::call::{Base, Call};
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Frames;
 use crate::geometry::units::lines_of;
-use crate::geometry::units::{unit_at, unit_extent};
+use crate::geometry::units::unit_at;
 use crate::geometry::{Level, SetSpec};
 use crate::journal::Journal;
 use crate::limits::Limits;
@@ -81,9 +81,8 @@ impl Bench {
 
     /// Make these sectors dirty. Returns their unit, all in one.
     pub(super) fn dirty(&mut self, at: u64, len: u64) -> u32 {
-        let (number, _) = unit_at(self.sets.get(SET).geometry(), SetLba(at));
-        let (_, sectors) = unit_extent(self.sets.get(SET).geometry(), number);
-        let unit = self.cache.dirty_unit_of(&mut self.sets, (SET, number), Instant::ZERO, self.zones);
+        let (start, sectors) = unit_at(self.sets.get(SET).shape(), SetLba(at));
+        let unit = self.cache.dirty_unit_of(&mut self.sets, (SET, start), Instant::ZERO, self.zones);
         for (number, first, last) in lines_of(SetLba(at), Sectors(len)) {
             let line = self.cache.line_for(SET, number).unwrap();
             self.cache.mark_dirty(line, Mask::range(first, last), unit, sectors.get());

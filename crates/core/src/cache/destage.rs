@@ -4,7 +4,7 @@
 //! planned, its data is copied out of the lines. So it does not change until it is written, and is copied again if the
 //! band must be planned again. Sectors that hosts write meanwhile stay dirty.
 
-use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
+use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba};
 
 use super::bands::StripeLines;
 use super::shares::{Awaited, Pace};
@@ -16,8 +16,8 @@ use crate::cache::lines::Mask;
 use crate::cache::may_sweep;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::geometry::units::unit_extent;
-use crate::geometry::units::{lines_of, LINE_SECTORS};
+use crate::geometry::shape::Reach;
+use crate::geometry::units::{lines_of, unit_sectors, LINE_SECTORS};
 use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
 use crate::io::state::footprint::{narrow, Columns, Stretch, StripeRows};
@@ -134,19 +134,20 @@ impl Cache {
     pub(crate) fn destage_op(&self, sets: &Sets, journal: &Journal, unit: u32) -> Op {
         let entry = self.units.get(unit);
         let set = sets.get(entry.set);
-        let (at, len) = unit_extent(set.geometry(), entry.number);
+        let (at, len) = (entry.start, unit_sectors(set.shape(), entry.start));
         let epoch = set.dirty.epoch();
         // Approximate number of lines that become clean.
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(sets, journal, unit, len);
         let data = DestageData { unit, epoch, lines, why };
-        let range = if let Geometry::Parity(parity) = set.geometry() {
+        let Reach { geometry, side, .. } = set.shape().at(at);
+        let range = if let Geometry::Parity(parity) = geometry {
             let columns = Columns::Dirty { band: SlotSet::EMPTY, next: 0 };
             let part = Part::not_begun(0, narrow(parity.chunk()));
-            let stripe = StripeIndex(entry.number);
-            UnitRange::Rows(StripeRows { stripe, part, columns })
+            let stripe = parity.locate(at).0;
+            UnitRange::Rows(StripeRows { side, stripe, part, columns })
         } else {
-            UnitRange::Stretch(Stretch { at, part: Part::not_begun(0, narrow(len)) })
+            UnitRange::Stretch(Stretch { side, at, part: Part::not_begun(0, narrow(len)) })
         };
         Op::destage_of(entry.set, range, data)
     }
@@ -156,7 +157,8 @@ impl Cache {
     pub(crate) fn next_band(&mut self, ops: &mut Ops, sets: &Sets, index: u32) -> bool {
         let op = &ops[index];
         let (set, own) = (sets.get(op.set()), op.rows_of());
-        let rows = StripeLines::of(own.stripe, set.parity());
+        let parity = op.parity(set);
+        let rows = StripeLines::of(own.stripe, parity);
         let unit = self.units.get(op.destage().unit);
         let Columns::Dirty { next, .. } = own.columns else { unreachable!("destage is of dirty columns") };
         let (stripe, from, to) = (own.stripe, own.part.from(), own.part.to());
@@ -172,11 +174,11 @@ impl Cache {
             let rows_max = ops[index].rows_of_mut().part.search_from(start, block, set.rows_max());
             (left, most) = (columns, start.saturating_add(rows_max));
         }
-        let full = u64::from(unit.sectors) == set.parity().full_stripe().get();
+        let full = u64::from(unit.sectors) == parity.full_stripe().get();
         let end = if full { rows.chunk } else { self.band_end(unit, rows, first, columns) };
         let band = if set.ppl.is_some() { side_by_side(left) } else { left };
         let next = band.iter().last().map_or(0, |column| column.0 + 1);
-        let row = set.parity().row(stripe);
+        let row = parity.row(stripe);
         let slots = band.iter().map(|column| row.slot_of(column.0)).collect();
         let own = ops[index].rows_of_mut();
         own.part.take(narrow(Sectors(first)), narrow(Sectors(end)).min(most));
@@ -249,7 +251,7 @@ impl Cache {
         let epoch = dirty.begin_unit();
         let again = self.units.get_mut(unit);
         (again.epoch, again.since) = (epoch, now);
-        let (_, len) = unit_extent(sets.get(set).geometry(), entry.number);
+        let len = unit_sectors(sets.get(set).shape(), entry.start);
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
         let state = match (failed, at_once) {
             // In that state it is held.
@@ -338,7 +340,7 @@ mod tests {
         cache.extent_written(journal, SET, unit, SetLba(0), Sectors(written));
         let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
         _ = cache.on_destaged(sets, Instant(7), SET, data, error);
-        let state = (cache.units.find(SET, 0) == Some(unit)).then(|| cache.units.get(unit).state);
+        let state = (cache.units.find(SET, SetLba(0)) == Some(unit)).then(|| cache.units.get(unit).state);
         (state, bench)
     }
 
@@ -352,7 +354,7 @@ mod tests {
             (state, bench.cache.dirty_lines(), bench.sets.get(SET).dirty.all()),
             (Some(UnitState::Waiting), 1, 1)
         );
-        let unit = bench.cache.units.find(SET, 0).unwrap();
+        let unit = bench.cache.units.find(SET, SetLba(0)).unwrap();
         assert_eq!((bench.cache.units.get(unit).sectors, bench.cache.units.get(unit).since), (5, Instant(7)));
     }
 

@@ -31,18 +31,18 @@ impl Cache {
     ) {
         let (mut lines, mut units) = ([0; GLANCES_MAX], [0; GLANCES_MAX]);
         let (mut count, mut writes) = (0, 0);
-        let geometry_of = |set: SetId| sets.get(set).geometry();
+        let shape_of = |set: SetId| sets.get(set).shape();
         for request in submitted.take(GLANCES_MAX) {
             let Some(array) = arrays.find(request.array) else { continue };
             let at = Bytes(request.offset.get()).sectors_floor();
             if at >= array.capacity() {
                 continue;
             }
-            let (set, at, _) = array.volume().map(at, |set| geometry_of(set).capacity());
+            let (set, at, _) = array.volume().map(at, shape_of);
             lines[count] = Places::hash_of(set, at.get() / LINE_SECTORS);
             count += 1;
             if matches!(request.kind, RequestKind::Write { .. }) {
-                units[writes] = Places::hash_of(set, unit_at(geometry_of(set), at).0);
+                units[writes] = Places::hash_of(set, unit_at(shape_of(set), at).0.get());
                 writes += 1;
             }
         }

@@ -37,8 +37,8 @@ use shares::Shares;
 use units::{UnitState, Units};
 
 use crate::array::set::Set;
-use crate::geometry::units::{unit_at, unit_extent};
-use crate::geometry::Geometry;
+use crate::geometry::shape::Shape;
+use crate::geometry::units::unit_at;
 use crate::limits::Limits;
 use crate::per::PerSet;
 
@@ -114,13 +114,13 @@ pub(crate) struct Cache {
 /// Is the order of addresses useful for a set? It is not if no member rotates, or if all members of a zone would be one
 /// member while the others are idle.
 fn may_sweep(set: &Set) -> bool {
-    !set.is_flash() && !matches!(set.geometry(), Geometry::Linear(_))
+    !set.is_flash() && !set.shape().is_linear()
 }
 
 /// The zone in which an address lies, if its set is divided into `zones` zones.
 fn zone_at(set: &Set, zones: u32, at: SetLba) -> u16 {
     if may_sweep(set) {
-        sweep::zone_of(zones, set.geometry().capacity(), at)
+        sweep::zone_of(zones, set.shape().capacity(), at)
     } else {
         sweep::NO_ZONE
     }
@@ -204,9 +204,9 @@ impl Cache {
         }
     }
 
-    /// The number of a dirty unit in its set.
-    pub(crate) fn number_of_unit(&self, unit: u32) -> u64 {
-        self.units.get(unit).number
+    /// The first sector of a dirty unit in its set.
+    pub(crate) fn start_of_unit(&self, unit: u32) -> SetLba {
+        self.units.get(unit).start
     }
 
     /// Free a dirty unit of a set that has no dirty line; false if there is none.
@@ -249,11 +249,11 @@ impl Cache {
             for state in [UnitState::Waiting, UnitState::Ready, UnitState::Resting] {
                 let units = self.units.all(set, state);
                 for unit in units.map(|index| self.units.get(index)).take(crate::limits::STATE_LINES_MAX) {
-                    let (number, sectors, since, epoch) = (unit.number, unit.sectors, unit.since, unit.epoch);
+                    let (start, sectors, since, epoch) = (unit.start, unit.sectors, unit.since, unit.epoch);
                     let (urgent, refused) = (unit.urgent, unit.refusals);
                     writeln!(
                         out,
-                        "unit {number} of set {set:?}: {state:?} since {since:?}, {sectors} sectors, epoch {epoch}, urgent \
+                        "unit at {start:?} of set {set:?}: {state:?} since {since:?}, {sectors} sectors, epoch {epoch}, urgent \
                          {urgent}, {refused} refusals"
                     )?;
                 }
@@ -283,16 +283,15 @@ impl Cache {
     }
 
     /// The first dirty unit with a dirty sector in an extent.
-    pub(crate) fn dirty_unit_in(&self, geometry: &Geometry, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
+    pub(crate) fn dirty_unit_in(&self, shape: &Shape, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
         if self.dirty == 0 {
             return None;
         }
         let (mut at, end) = (at, at + len);
         while at < end {
-            let (number, _) = unit_at(geometry, at);
-            let (start, sectors) = unit_extent(geometry, number);
+            let (start, sectors) = unit_at(shape, at);
             let part = (end - at).min((start + sectors) - at);
-            let found = self.dirty_in_unit(self.units.find(set, number), set, at, part);
+            let found = self.dirty_in_unit(self.units.find(set, start), set, at, part);
             if found.is_some() {
                 return found;
             }

@@ -146,7 +146,7 @@ impl Cache {
 
     /// These sectors are read from the members: reserve lines for them, unless memory is short.
     fn begin_fill(&mut self, requests: &mut Requests, sets: &Sets, piece: u32, set: SetId, at: SetLba, len: Sectors) {
-        let keeps = sets.get(set).policy().read_cache && sets.get(set).is_cacheable();
+        let keeps = sets.get(set).policy().read_cache && sets.get(set).shape().is_cacheable();
         // Only half of the available lines, because writes need some too.
         let room = u64::from(self.lines.room() / 2);
         if !keeps || len.get() / LINE_SECTORS >= room {
@@ -184,7 +184,7 @@ impl Cache {
         let array = requests.of_piece(piece).array();
         while at < last {
             let volume = arrays.find(array).expect("requests belong to arrays").volume();
-            let (set, set_lba, run) = volume.map(at, |set| sets.get(set).geometry().capacity());
+            let (set, set_lba, run) = volume.map(at, |set| sets.get(set).shape());
             let len = run.min(last - at);
             let from = at - first;
             self.fill_extent(requests, piece, set, (set_lba, from, len), keep, actions);

@@ -22,7 +22,6 @@ use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Pool;
 use crate::frames::Run;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
-use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::limits::AHEAD_REQUESTS_MAX;
 use crate::per::PerArray;
@@ -114,7 +113,7 @@ fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
 
 /// Does the rule for long reads of this set count the bytes that hosts have requested at once?
 fn asks_for_ends(set: &Set) -> bool {
-    matches!(set.geometry(), Geometry::Mirror(_)) && !set.policy().split_streams
+    set.shape().is_mirror() && !set.policy().split_streams
 }
 
 impl Cache {
@@ -272,7 +271,7 @@ impl Cache {
 
     /// Is none of these sectors of a line in the cache or being read?
     fn is_wanted_ahead(&self, sets: &Sets, piece: u32, set: SetId, number: u64, mask: Mask) -> bool {
-        if !sets.get(set).is_cacheable() {
+        if !sets.get(set).shape().is_cacheable() {
             return false;
         }
         let Some(index) = self.lines.find(set, number) else { return true };

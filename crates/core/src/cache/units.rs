@@ -13,7 +13,7 @@
 //! when its members will accept it. A unit of a failed set is held until the set is stopped.
 
 use alloc::vec::Vec;
-use openraid_units::{Instant, Nanos, SetId};
+use openraid_units::{Instant, Nanos, SetId, SetLba};
 
 use super::list::{Link, List};
 use super::places::Places;
@@ -42,7 +42,8 @@ pub(crate) enum UnitState {
 #[repr(align(64))]
 pub(crate) struct DirtyUnit {
     pub(super) set: SetId,
-    pub(super) number: u64,
+    /// Its first sector in the set, which names it.
+    pub(super) start: SetLba,
     pub(super) state: UnitState,
     /// Its dirty lines.
     pub(super) lines: List,
@@ -138,7 +139,7 @@ impl Units {
     pub(crate) fn new(count: u32, zones: u32) -> Self {
         let blank = DirtyUnit {
             set: SetId(0),
-            number: 0,
+            start: SetLba::ZERO,
             state: UnitState::Free,
             lines: List::EMPTY,
             sectors: 0,
@@ -175,11 +176,11 @@ impl Units {
         &mut self.units[index as usize]
     }
 
-    /// The dirty unit with this number, if there is one.
-    pub(crate) fn find(&self, set: SetId, number: u64) -> Option<u32> {
-        self.places.find(set, number, |index| {
+    /// The dirty unit that begins here, if there is one.
+    pub(crate) fn find(&self, set: SetId, start: SetLba) -> Option<u32> {
+        self.places.find(set, start.get(), |index| {
             let unit = &self.units[index as usize];
-            unit.number == number && unit.set == set
+            unit.start == start && unit.set == set
         })
     }
 
@@ -202,19 +203,19 @@ impl Units {
     /// Touch a unit and its table entry. Returns its first line: see [`super::glance`].
     pub(crate) fn unit_seen(&self, index: u32) -> (u32, u32) {
         let Some(unit) = self.units.get(index as usize) else { return (0, NONE) };
-        (self.places.seen(Places::hash_of(unit.set, unit.number)), unit.lines.head)
+        (self.places.seen(Places::hash_of(unit.set, unit.start.get())), unit.lines.head)
     }
 
-    /// Make a new dirty unit for a number that has none.
-    pub(crate) fn make(&mut self, (set, number, zone): (SetId, u64, u16), now: Instant, epoch: u32) -> u32 {
-        debug_assert!(self.find(set, number).is_none());
+    /// Make a new dirty unit that begins here, where none does.
+    pub(crate) fn make(&mut self, (set, start, zone): (SetId, SetLba, u16), now: Instant, epoch: u32) -> u32 {
+        debug_assert!(self.find(set, start).is_none());
         let index = self.free;
         assert!(index != NONE, "there are as many units as lines");
         self.free = self.links[index as usize].next;
-        self.places.insert(Places::hash_of(set, number), index);
+        self.places.insert(Places::hash_of(set, start.get()), index);
         self.units[index as usize] = DirtyUnit {
             set,
-            number,
+            start,
             state: UnitState::Waiting,
             lines: List::EMPTY,
             sectors: 0,
@@ -235,8 +236,8 @@ impl Units {
         debug_assert!(unit.sectors == 0 && unit.waiters == NONE && unit.lines.head == NONE);
         self.refused[unit.set.index()] -= u32::from(unit.is_refused());
         self.pull(index);
-        let DirtyUnit { set, number, .. } = self.units[index as usize];
-        self.places.remove(Places::hash_of(set, number), index);
+        let DirtyUnit { set, start, .. } = self.units[index as usize];
+        self.places.remove(Places::hash_of(set, start.get()), index);
         let unit = &mut self.units[index as usize];
         unit.state = UnitState::Free;
         self.links[index as usize].next = self.free;
@@ -409,7 +410,7 @@ mod tests {
     fn units() -> (Units, [u32; 2]) {
         let mut units = Units::new(4, 1);
         units.make_room_for(SET);
-        let made = [3, 9].map(|number| units.make((SET, number, NO_ZONE), Instant(1), 0));
+        let made = [3, 9].map(|start| units.make((SET, SetLba(start), NO_ZONE), Instant(1), 0));
         (units, made)
     }
 
@@ -450,7 +451,7 @@ mod tests {
         assert!(!units.is_any_refused(SET) && units.is_any_promising(SET));
         assert_eq!(units.first_empty(SET), Some(first));
         units.free(first);
-        assert!(units.is_idle(SET) && units.find(SET, 3).is_none());
+        assert!(units.is_idle(SET) && units.find(SET, SetLba(3)).is_none());
     }
 
     #[test]

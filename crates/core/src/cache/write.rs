@@ -15,7 +15,7 @@ use crate::array::sets::Sets;
 use crate::cache::lines::Mask;
 use crate::cache::zone_at;
 use crate::events::RequestKind;
-use crate::geometry::units::unit_start;
+use crate::geometry::units::unit_number;
 use crate::geometry::units::LINE_SECTORS;
 use crate::geometry::Geometry;
 use crate::io::state::ended::Past;
@@ -67,22 +67,21 @@ impl Cache {
     pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
         !self.is_writing(set) && !self.units.is_any_untried(set)
     }
-    /// The dirty unit of a set with this number; a new one is counted for its set.
+    /// The dirty unit of a set that begins here; a new one is counted for its set.
     pub(crate) fn dirty_unit_of(
         &mut self,
         sets: &mut Sets,
-        (set, number): (SetId, u64),
+        (set, start): (SetId, SetLba),
         now: Instant,
         zones: u32,
     ) -> u32 {
-        if let Some(unit) = self.units.find(set, number) {
+        if let Some(unit) = self.units.find(set, start) {
             return unit;
         }
         let entry = sets.get_mut(set);
         let epoch = entry.dirty.begin_unit();
-        let at = unit_start(entry.geometry(), number);
-        let zone = zone_at(entry, zones, at);
-        self.units.make((set, number, zone), now, epoch)
+        let zone = zone_at(entry, zones, start);
+        self.units.make((set, start, zone), now, epoch)
     }
 
     /// Number of further lines that the log may cover, if they are enough for one call.
@@ -198,11 +197,11 @@ impl Cache {
         if sets.get(set).has_failed() {
             return None;
         }
-        let geometry = sets.get(set).geometry();
-        let unit = self.dirty_unit_in(geometry, set, at, len);
+        let unit = self.dirty_unit_in(sets.get(set).shape(), set, at, len);
         match unit {
             Some(unit) => {
-                trace.note(sets, set, Reason::WaitedForDestage, self.units.get(unit).number, 0);
+                let number = unit_number(sets.get(set).shape(), self.units.get(unit).start);
+                trace.note(sets, set, Reason::WaitedForDestage, number, 0);
                 self.hurry_unit(unit);
             }
             None => self.invalidate(set, at, len),
@@ -221,8 +220,7 @@ impl Cache {
         at: SetLba,
         len: Sectors,
     ) -> bool {
-        let geometry = sets.get(set).geometry();
-        let below = self.dirty_unit_in(geometry, set, at, len);
+        let below = self.dirty_unit_in(sets.get(set).shape(), set, at, len);
         if below.is_some_and(|unit| self.units.get(unit).state == UnitState::Resting) {
             self.invalidate(set, at, len);
             return true;
@@ -233,7 +231,8 @@ impl Cache {
     /// Drop from clean lines the range that an operation has written past the cache: a read may have brought old data
     /// meanwhile.
     pub(crate) fn forget_written(&mut self, sets: &Sets, id: SetId, past: Past) {
-        let columns_apart = if past.columns > 1 { sets.get(id).parity().chunk() } else { Sectors::ZERO };
+        let chunk = || sets.get(id).shape().parity(past.side).chunk();
+        let columns_apart = if past.columns > 1 { chunk() } else { Sectors::ZERO };
         for column in 0..u64::from(past.columns) {
             self.invalidate(id, past.at + columns_apart * column, past.len);
         }
@@ -290,7 +289,7 @@ impl Cache {
 pub(crate) fn promise_of(requests: &Requests, set: &Set, piece: u32, promises: bool) -> Promise {
     let entry = requests.piece(piece);
     let RequestKind::Write { fua } = requests.get(entry.request()).kind() else { return Promise::Through };
-    let cached = set.is_running() && set.is_cacheable() && entry.is_whole_blocks();
+    let cached = set.is_running() && set.shape().is_cacheable() && entry.is_whole_blocks();
     match set.policy().write_cache {
         WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
         WriteCache::Journal if cached && promises => Promise::Journal,
@@ -317,7 +316,7 @@ pub(crate) fn meets_direct_write(ops: &Ops, sets: &Sets, id: SetId, number: u64)
         return false;
     }
     let at = SetLba(number * LINE_SECTORS);
-    let (unit, from) = match set.geometry() {
+    let (unit, from) = match set.shape().at(at).geometry {
         Geometry::Parity(parity) => {
             let (stripe, _, row) = parity.locate(at);
             (stripe.0, row.get())
@@ -334,6 +333,7 @@ mod tests {
     use super::*;
     use crate::admin::Policy;
     use crate::cache::bench::{Bench, SET, WRITE};
+    use crate::geometry::shape::Side;
     use crate::geometry::Level;
     use crate::io::state::op::DestageData;
 
@@ -377,7 +377,11 @@ mod tests {
         assert!(valid(&bench) && matches!(pass(&mut bench, piece, 8), Cached::Past(_)) && !valid(&bench));
         // A read has brought old data meanwhile.
         keep(&mut bench);
-        bench.cache.forget_written(&bench.sets, SET, Past { at: SetLba(8), len: Sectors(8), columns: 1 });
+        bench.cache.forget_written(
+            &bench.sets,
+            SET,
+            Past { side: Side::Only, at: SetLba(8), len: Sectors(8), columns: 1 },
+        );
         assert!(!valid(&bench));
     }
 

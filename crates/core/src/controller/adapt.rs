@@ -10,7 +10,6 @@ use crate::array::adaptive::Facts;
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::BlockRequest;
-use crate::geometry::Geometry;
 use crate::reason::Reason;
 use crate::settings::Tuning;
 
@@ -56,7 +55,7 @@ impl Controller {
         let volume = &self.arrays.find(request.array).expect("requests belong to arrays").volume();
         let set = self.sets.get(volume.set(0));
         let spins = |drive| self.base.channels.get(drive).is_some_and(|channel| channel.info().rotational);
-        let mirrored = matches!(&set.geometry(), Geometry::Mirror(mirror) if mirror.copy_count() > 1);
+        let mirrored = set.shape().copies() > 1;
         let rotates = |span: &Set| span.members().iter().filter(|member| member.is_active()).all(|m| spins(m.drive()));
         let rotational = mirrored && (0..volume.set_count()).any(|span| rotates(self.sets.get(volume.set(span))));
         let collects = self.cache.is_on() && set.policy().write_cache != WriteCache::Through;

@@ -14,7 +14,7 @@ use crate::call::Call;
 use crate::controller::Controller;
 use crate::geometry::units::lines_of;
 use crate::geometry::units::unit_at;
-use crate::geometry::units::unit_extent;
+use crate::geometry::units::unit_number;
 use crate::geometry::units::LINE_SECTORS;
 use crate::io::state::footprint::narrow;
 use crate::limits::FRAME_BYTES;
@@ -107,8 +107,7 @@ impl Controller {
     ) -> Cached {
         let own = self.requests.piece(piece);
         let (from, base) = (own.split(), own.frames_at());
-        let (number, _) = unit_at(self.sets.get(set).geometry(), at);
-        let (start, sectors) = unit_extent(self.sets.get(set).geometry(), number);
+        let (start, sectors) = unit_at(self.sets.get(set).shape(), at);
         let len = len.min((start + sectors) - at);
         let fits = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { Ok(len) };
         let len = fits.unwrap_or(Sectors::ZERO);
@@ -133,7 +132,7 @@ impl Controller {
             };
             if unit == NONE {
                 let Self { cache, sets, .. } = self;
-                unit = cache.dirty_unit_of(sets, (set, number), self.base.now, self.base.limits.destage_zones);
+                unit = cache.dirty_unit_of(sets, (set, start), self.base.now, self.base.limits.destage_zones);
             }
             let (mask, old) = (Mask::range(first, last), base + (from + taken).bytes());
             if promise == Promise::Journal {
@@ -162,7 +161,9 @@ impl Controller {
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.base.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
-        self.base.trace.piece(&self.requests, piece, || What::Cached { set, unit: number, len: taken, entry });
+        let shape = self.sets.get(set).shape();
+        let step = || What::Cached { set, unit: unit_number(shape, start), len: taken, entry };
+        self.base.trace.piece(&self.requests, piece, step);
         Cached::Taken
     }
 

@@ -106,8 +106,9 @@ impl Controller {
     fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
         let frames = RowFrames::of(&self.ops[index]);
         for slot in self.ops[index].band() {
-            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
-            let to = frames.named(self.sets.get(self.ops[index].set()).geometry(), slot);
+            let op = &self.ops[index];
+            let set = self.sets.get(op.set());
+            let ((at, len), to) = (op.band_extent(set, slot), frames.named(op.geometry(set), slot));
             self.stage_extent(index, at, len, to, actions);
         }
     }
@@ -145,13 +146,13 @@ impl Controller {
         op.enter(Phase::Computing(Computation::Stage));
         let run = op.work().expect("just taken");
         op.bring(Payload::Host(run.at));
-        let Extent { at, len } = op.extent();
+        let Extent { at, len, .. } = op.extent();
         self.stage_extent(index, at, len, run.at, actions);
     }
 
     /// The run is on the members.
     fn run_written(&mut self, index: u32) {
-        let (set, Extent { at, len }) = (self.ops[index].set(), self.ops[index].extent());
+        let (set, Extent { at, len, .. }) = (self.ops[index].set(), self.ops[index].extent());
         self.cache.extent_written(&mut self.journal, set, self.ops[index].destage().unit, at, len);
         end_write(&mut self.sets, &mut self.ops[index], self.base.now, self.base.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);

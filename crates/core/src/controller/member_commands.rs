@@ -109,7 +109,7 @@ impl Controller {
         let number = if by_bitmap.is_some() && !used(own) {
             own
         } else {
-            let first = u32::from(set.geometry().members());
+            let first = u32::from(set.slots());
             (first..).find(|n| !used(*n)).expect("numbers do not run out")
         };
         let mut superblock = new.superblock;

@@ -48,7 +48,7 @@ impl Controller {
         let array = self.arrays.get(entry.array());
         let Some((at, left)) = entry.next_discard(array.block().bytes()) else { return self.end_plain(index, actions) };
         let sector = Bytes(at).sectors_floor();
-        let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).geometry().capacity());
+        let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).shape());
         let len = run.min(left.sectors_floor());
         let set = self.sets.get(set_id);
         let plain = !set.journal.has_session() && !self.journal.is_wanted_by(set);

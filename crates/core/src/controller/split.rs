@@ -49,7 +49,7 @@ impl Controller {
         let request = self.requests.get(piece.request());
         let (array, is_read) = (request.array(), request.is_read());
         let volume = self.arrays.get(array).volume();
-        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry().capacity());
+        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).shape());
         let mut len = run.min(last - at);
         if self.cache.is_on() {
             match self.ask_cache(index, set, (set_lba, len), is_read, actions) {

@@ -17,6 +17,7 @@ mod linear;
 mod mirror;
 mod parity;
 mod rotation;
+pub(crate) mod shape;
 mod split;
 mod striped;
 pub(crate) mod units;

@@ -162,6 +162,11 @@ impl Parity {
         let chunk = stripe.0 * u64::from(self.data_columns) + u64::from(column);
         SetLba((chunk << self.shift) + within.0)
     }
+    /// The first sector of a stripe in the set.
+    #[must_use]
+    pub fn stripe_start(&self, stripe: StripeIndex) -> SetLba {
+        self.set_lba(stripe, 0, Sectors::ZERO)
+    }
     /// The place of a row of a stripe on every member. `within` may be the chunk, for the end of the stripe.
     #[must_use]
     pub fn member_lba(&self, stripe: StripeIndex, within: Sectors) -> MemberLba {

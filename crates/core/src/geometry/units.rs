@@ -1,45 +1,45 @@
 //! How the cache divides the addresses of a set: lines, and the units that are written together.
+//!
+//! A unit is a stripe of a parity set, or a range of [`STRETCH_SECTORS`] of any other set. Its first sector is its name.
 
+use crate::geometry::shape::{Reach, Shape};
 use crate::geometry::Geometry;
 use crate::limits::FRAME_BYTES;
-use openraid_units::{Sectors, SetLba, StripeIndex};
+use openraid_units::{Sectors, SetLba};
 
 /// Sets without parity collect dirty lines in ranges of this many sectors: 128 KiB, one large write.
 pub(crate) const STRETCH_SECTORS: u64 = 256;
 
-/// The dirty unit of a place of a set, and the unit's size in sectors of data.
-pub(crate) fn unit_at(geometry: &Geometry, at: SetLba) -> (u64, u64) {
-    match geometry {
-        Geometry::Parity(parity) => (parity.locate(at).0 .0, parity.full_stripe().get()),
-        _ => (at.get() / STRETCH_SECTORS, STRETCH_SECTORS),
-    }
-}
-
-/// First sector of a dirty unit.
+/// First sector of the dirty unit of a place of a set, and the unit's sectors of data.
 #[inline]
-pub(crate) fn unit_start(geometry: &Geometry, number: u64) -> SetLba {
+pub(crate) fn unit_at(shape: &Shape, at: SetLba) -> (SetLba, Sectors) {
+    let Reach { geometry, until, .. } = shape.at(at);
     match geometry {
-        Geometry::Parity(parity) => parity.set_lba(StripeIndex(number), 0, Sectors::ZERO),
-        _ => SetLba(number * STRETCH_SECTORS),
+        Geometry::Parity(parity) => (parity.stripe_start(parity.locate(at).0), parity.full_stripe()),
+        _ => {
+            let start = SetLba(at.get() - at.get() % STRETCH_SECTORS);
+            (start, Sectors(STRETCH_SECTORS).min(until - start))
+        }
     }
 }
 
-/// First sector of a dirty unit, and its sectors of data.
-pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors) {
-    let start = unit_start(geometry, number);
-    let len = match geometry {
+/// The sectors of data of the dirty unit that begins here.
+#[inline]
+pub(crate) fn unit_sectors(shape: &Shape, start: SetLba) -> Sectors {
+    let Reach { geometry, until, .. } = shape.at(start);
+    match geometry {
         Geometry::Parity(parity) => parity.full_stripe(),
-        _ => Sectors(STRETCH_SECTORS).min(geometry.capacity() - Sectors(start.get())),
-    };
-    (start, len)
+        _ => Sectors(STRETCH_SECTORS).min(until - start),
+    }
 }
 
-/// Can lines of a set with this geometry be dirty? Units must consist of whole lines.
-pub(crate) fn is_cacheable(geometry: &Geometry) -> bool {
-    match geometry {
-        Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(LINE_SECTORS),
-        _ => true,
-    }
+/// The number of the dirty unit that begins here, on its side, for readers.
+pub(crate) fn unit_number(shape: &Shape, start: SetLba) -> u64 {
+    start.get()
+        / match shape.at(start).geometry {
+            Geometry::Parity(parity) => parity.full_stripe().get(),
+            _ => STRETCH_SECTORS,
+        }
 }
 
 /// Sectors of a line.

@@ -29,7 +29,7 @@ impl Journal {
     pub(super) fn note_backlog(&mut self, set: &mut Set, (id, array): (SetId, u8), most: Sectors) -> bool {
         let superblock = self.table();
         let newest = self.replay.newest(superblock, &self.log, array);
-        let unit = match set.geometry() {
+        let unit = match set.shape().on(set.shape().work_side()) {
             Geometry::Parity(parity) => parity.chunk(),
             _ => Sectors(REGION_SECTORS),
         };

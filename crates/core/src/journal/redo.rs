@@ -16,6 +16,7 @@ use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::Line;
 use crate::cache::Cache;
 use crate::call::Call;
+use crate::geometry::shape::Shape;
 use crate::geometry::units::lines_of;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{stripe_slots, Extent};
@@ -187,7 +188,7 @@ impl Journal {
         let (parities, frames) = (op.computed_slots(), RowFrames::of(op));
         for slot in plan.inline {
             let (payload_at, at) = self.append_payload(sectors);
-            let old = frames.written(set.geometry(), parities, slot);
+            let old = frames.written(op.geometry(set), parities, slot);
             columns.push(JobColumn { index: 0, at, old });
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors, payload_at }, now);
         }
@@ -284,7 +285,7 @@ impl Rows<'_> {
 
     /// The slots of P and Q of the stripe.
     fn parity_slots(&self) -> SlotSet {
-        let (parity, computed) = (self.set.parity(), self.op.computed_slots());
+        let (parity, computed) = (self.op.parity(self.set), self.op.computed_slots());
         // Usually the operation writes all of them.
         if computed.len() == u32::from(parity.parities()) {
             return computed;
@@ -299,7 +300,7 @@ impl Rows<'_> {
         let rows = self.op.rows_of();
         let (first, count) = rows.named();
         let from = Sectors(u64::from(rows.part.from()));
-        (first..first + count).map(move |column| self.set.parity().set_lba(rows.stripe, column, from))
+        (first..first + count).map(move |column| self.op.parity(self.set).set_lba(rows.stripe, column, from))
     }
 
     /// Does a destage write everything to a slot that hosts have written there so far?
@@ -357,7 +358,7 @@ pub(super) fn fragments(set: &Set, own: Extent) -> impl Iterator<Item = (Slot, M
     let parts = core::iter::from_fn(move || {
         let from = to;
         (from < own.len).then(|| {
-            let (places, len) = places_of(set, own.at + from, own.len - from);
+            let (places, len) = places_of(set.shape().on(own.side), own.at + from, own.len - from);
             to = from + len;
             (places, from, len)
         })
@@ -366,9 +367,9 @@ pub(super) fn fragments(set: &Set, own: Extent) -> impl Iterator<Item = (Slot, M
 }
 
 /// The places of the first part of an extent on the members, one for each copy, and the length of that part.
-fn places_of(set: &Set, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
+fn places_of(geometry: &Geometry, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
     let mut places = [None; COPIES_MAX];
-    let one = match set.geometry() {
+    let one = match geometry {
         Geometry::Passthrough(g) => g.map(at),
         Geometry::Linear(g) => g.map(at),
         Geometry::Striped(g) => g.map(at),
@@ -477,13 +478,12 @@ fn write_without(sets: &mut Sets, op: &Op, planted: Planted) -> Gate {
 /// Maximum number of copies of a mirror that the journal protects.
 pub(crate) const COPIES_MAX: usize = 16;
 
-/// May a set of this geometry be protected?
-pub(crate) fn is_protectable(geometry: &Geometry) -> bool {
-    match geometry {
-        Geometry::Mirror(mirror) => usize::from(mirror.copy_count()) <= COPIES_MAX,
-        Geometry::Parity(parity) => parity.members() <= COLUMNS_MAX,
-        Geometry::Passthrough(_) => false,
-        Geometry::Linear(_) | Geometry::Striped(_) => true,
+/// May a set of this shape be protected?
+pub(crate) fn is_protectable(shape: &Shape) -> bool {
+    if shape.has_parity() {
+        shape.slots() <= COLUMNS_MAX
+    } else {
+        usize::from(shape.copies()) <= COPIES_MAX && !shape.is_passthrough()
     }
 }
 
@@ -498,7 +498,7 @@ mod tests {
         let of = |level, members: u16| {
             let sizes = alloc::vec![member_size; members.into()];
             let spec = SetSpec { level, members, chunk: Sectors(8), layout: 2, member_size, member_sizes: &sizes };
-            is_protectable(&Geometry::new(&spec).expect("a layout of md"))
+            is_protectable(&Shape::of(&spec))
         };
         assert!(of(Level::Raid5, 4) && of(Level::Raid6, 5));
         assert!(of(Level::Raid1, 16) && !of(Level::Raid1, 17));

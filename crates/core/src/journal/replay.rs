@@ -20,8 +20,8 @@ use crate::cache::lines::Mask;
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::events::CommandError;
+use crate::geometry::units::unit_at;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
-use crate::geometry::units::{unit_at, unit_extent};
 use crate::io::state::command::Command;
 use crate::io::state::command::WindowUser;
 use crate::journal::found::{FoundEntry, FoundJournal, KeptEntry};
@@ -286,13 +286,11 @@ impl Journal {
         call: &mut Call,
     ) -> bool {
         let Some(line) = cache.line_for(set, number) else { return false };
-        let geometry = sets.get(set).geometry();
-        let (unit_number, _) = unit_at(geometry, SetLba(number * LINE_SECTORS + first));
-        let (_, unit_sectors) = unit_extent(geometry, unit_number);
-        let unit = cache.dirty_unit_of(sets, (set, unit_number), call.now(), call.limits().destage_zones);
+        let (start, sectors) = unit_at(sets.get(set).shape(), SetLba(number * LINE_SECTORS + first));
+        let unit = cache.dirty_unit_of(sets, (set, start), call.now(), call.limits().destage_zones);
         let mask = Mask::range(first, last);
         cache.log_line(&mut self.log, line, mask, None, sequence);
-        cache.mark_dirty(line, mask, unit, unit_sectors.get());
+        cache.mark_dirty(line, mask, unit, sectors.get());
         self.replay.copies += 1;
         let (tag, len) = (Tag::new(TagKind::Journal, 1, 0), Sectors(last - first).bytes());
         call.actions().push_job(tag, JobKind::Copy, (cache.frame_of(line, first), from), len);

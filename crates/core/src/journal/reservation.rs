@@ -137,7 +137,7 @@ fn logs_at_most(set: &Set, op: &Op) -> LogRoom {
         Footprint::Rows(own) => {
             let (lo, hi) = own.part.range();
             let rows = u64::from(hi - lo);
-            let columns = u64::from(own.named().1) + u64::from(set.parity().parities());
+            let columns = u64::from(own.named().1) + u64::from(op.parity(set).parities());
             let turns = rows.div_ceil(u64::from(set.rows_max())).max(1);
             let sectors = rows * columns + turns * JOURNAL_ALIGN.get();
             LogRoom::new(narrow(Sectors(sectors)), count(turns + 1))

@@ -28,7 +28,6 @@ use crate::array::changes::Change;
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
-use crate::geometry::Geometry;
 use crate::io::state::command::Owner;
 use crate::journal::reached::record_position;
 use crate::journal::set_journal::Reached;
@@ -97,7 +96,7 @@ impl Journal {
     /// Can the journal protect writes of this set? The error is the reason why not.
     pub(crate) fn protects(&self, set: &Set) -> Result<(), Unprotected> {
         let Some(metadata) = &set.metadata else { return Err(Unprotected::Shape) };
-        let mirror = matches!(set.geometry(), Geometry::Mirror(_));
+        let mirror = set.shape().is_mirror();
         if !self.is_live() {
             Err(Unprotected::NoJournal)
         } else if !set.is_running() || set.has_failed_flush() || set.is_lost() {
@@ -107,7 +106,7 @@ impl Journal {
             Err(Unprotected::NotRunning)
         } else if set.ppl.is_some() {
             Err(Unprotected::PartialParityLog)
-        } else if !set.is_cacheable() || !is_protectable(set.geometry()) {
+        } else if !set.shape().is_cacheable() || !is_protectable(set.shape()) {
             Err(Unprotected::Shape)
         } else if mirror && metadata.common().minor == MinorVersion::V1_0 {
             Err(Unprotected::MetadataAtEnd)

@@ -19,6 +19,7 @@ use crate::array::volume::Volume;
 use crate::call::{Base, Call};
 use crate::draws::draws;
 use crate::events::DriveInfo;
+use crate::geometry::shape::{Shape, Side};
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::state::command::JournalWrite;
 use crate::io::state::footprint::Extent;
@@ -62,7 +63,7 @@ fn set(level: Level, members: u16, layout: u32) -> Set {
     let member_size = Sectors(512);
     let member_sizes = &vec![member_size; members.into()][..];
     let spec = SetSpec { level, members, chunk: Sectors(8), layout, member_size, member_sizes };
-    Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small())
+    Set::new(ArrayId(0), Shape::of(&spec), (BlockSize::B512, 8), &Limits::small())
 }
 
 /// A mirror with superblocks.
@@ -352,14 +353,14 @@ fn each_sector_of_an_extent_is_logged_for_each_of_its_copies() {
         [set(Level::Raid0, 3, 0), set(Level::Raid1, 3, 0), set(Level::Raid10, 4, 0x102), set(Level::Raid10, 5, 0x201)];
     for set in &sets {
         for (at, len) in [(0, 1), (3, 60), (8, 8), (15, 129)] {
-            let own = Extent { at: SetLba(at), len: Sectors(len) };
+            let own = Extent { side: Side::Only, at: SetLba(at), len: Sectors(len) };
             let mut logged: Vec<_> = fragments(set, own)
                 .flat_map(|(slot, lba, done, sectors)| {
                     (0..sectors.get()).map(move |n| (done.get() + n, slot, lba.get() + n))
                 })
                 .collect();
             let mut expected: Vec<_> = (0..len)
-                .flat_map(|n| match set.geometry() {
+                .flat_map(|n| match set.shape().on(Side::Only) {
                     Geometry::Striped(striped) => {
                         vec![(n, striped.map(SetLba(at + n)).slot, striped.map(SetLba(at + n)).lba.get())]
                     }
@@ -371,7 +372,7 @@ fn each_sector_of_an_extent_is_logged_for_each_of_its_copies() {
                 .collect();
             logged.sort_unstable();
             expected.sort_unstable();
-            assert_eq!(logged, expected, "{:?} {at} {len}", set.geometry());
+            assert_eq!(logged, expected, "{:?} {at} {len}", set.shape());
         }
     }
 }

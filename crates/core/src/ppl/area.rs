@@ -7,7 +7,6 @@ use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::call::Call;
-use crate::geometry::Geometry;
 use crate::io::state::command::{Command, Owner};
 use crate::io::state::op::Partial;
 use crate::io::state::op::{Op, PartialParity};
@@ -36,7 +35,7 @@ pub(crate) fn record_for(op: &Op, set: &Set, named: SlotSet, parity: SlotSet) ->
     if set.ppl.is_none() {
         return (Partial::No, PartialParity::None);
     }
-    let Geometry::Parity(map) = set.geometry() else { return (Partial::No, PartialParity::None) };
+    let map = op.parity(set);
     let p = map.p_slot(op.rows_of().stripe);
     let (from, to) = op.member_rows(set);
     // Parity that is being filled here is made again after a crash.

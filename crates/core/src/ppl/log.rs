@@ -31,7 +31,7 @@ pub(crate) fn end_record(sets: &mut Sets, op: &mut Op, planted: Planted) {
     if before != Partial::Logged {
         return;
     }
-    let (set, slot) = (op.set(), sets.get(op.set()).parity().p_slot(op.rows_of().stripe));
+    let (set, slot) = (op.set(), op.parity(sets.get(op.set())).p_slot(op.rows_of().stripe));
     let reused = planted.has(Flaw::LogReusedUnflushed);
     if log_mut(sets, set, slot).end_op(reused) {
         sets.logs_are_due();
@@ -84,7 +84,7 @@ pub(crate) fn push_partial(ops: &mut Ops, set: &Set, index: u32, call: &mut Call
     if !op.is_read_modify_write() && others.len() <= named.len() + 1 {
         others.iter().for_each(|slot| push(op.buffer(slot)));
     } else {
-        named.iter().for_each(|slot| push(RowFrames::of(&op).named(set.geometry(), slot)));
+        named.iter().for_each(|slot| push(RowFrames::of(&op).named(op.geometry(set), slot)));
         push(op.buffer(view.p));
     }
     let to = op.partial_buffer();
@@ -118,7 +118,7 @@ pub(crate) fn record_write(sets: &mut Sets, index: u32, ops: &mut Ops, trace: &m
     }
     op.set_record(Partial::Waiting);
     let stripe = op.rows_of().stripe;
-    let slot = sets.get(id).parity().p_slot(stripe);
+    let slot = op.parity(sets.get(id)).p_slot(stripe);
     let waits = log_mut(sets, id, slot).wait(index);
     sets.logs_are_due();
     if waits {
@@ -300,7 +300,7 @@ fn plan_discard_record(set: &Set, op: &mut Op) {
 
 /// The record of an operation.
 fn entry_of(set: &Set, op: &Op) -> PplEntry {
-    let parity = set.parity();
+    let parity = op.parity(set);
     let (named, rows) = (op.named_slots(set), op.rows_of());
     let columns = named.iter().filter_map(|slot| match parity.role_of(rows.stripe, slot) {
         StripeRole::Data(column) => Some(column),
@@ -341,7 +341,8 @@ mod tests {
     use crate::array::assemble::PlannedPpl;
     use crate::array::consistency::Consistency;
     use crate::controller::Controller;
-    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::geometry::shape::{Shape, Side};
+    use crate::geometry::{Level, SetSpec};
     use crate::io::state::footprint::{Columns, Footprint, StripeRows};
     use crate::io::state::search::Part;
     use crate::limits::Limits;
@@ -355,7 +356,7 @@ mod tests {
         let member_sizes = &[member_size; 4];
         let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
         let mut controller = Controller::new(Limits::small()).unwrap();
-        let mut set = Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small());
+        let mut set = Set::new(ArrayId(0), Shape::of(&spec), (BlockSize::B512, 8), &Limits::small());
         let mut ppl = SetPpl::new(&PlannedPpl { generation: 6, ..PlannedPpl::default() }, 4, Sectors(128), 8);
         ppl.stage = StartStage::Ready;
         set.ppl = Some(alloc::boxed::Box::new(ppl));
@@ -376,14 +377,14 @@ mod tests {
     /// A write of the first column of stripe 0.
     fn row_write() -> Op {
         let columns = Columns::Named { first: 0, count: 1 };
-        let rows = StripeRows { stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
+        let rows = StripeRows { side: Side::Only, stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
         Op::new(OpKind::RowWrite, SET, Footprint::Rows(rows))
     }
 
     #[test]
     fn a_log_is_stale_when_all_that_it_covers_is_written() {
         let mut controller = controller();
-        let slot = controller.sets.get(SET).parity().p_slot(StripeIndex(0));
+        let slot = controller.sets.get(SET).shape().parity(Side::Only).p_slot(StripeIndex(0));
         cover(log_mut(&mut controller.sets, SET, slot), 2);
         end_record(&mut controller.sets, &mut row_write(), Planted::default());
         let state = |controller: &mut Controller| log_mut(&mut controller.sets, SET, slot).state();
@@ -441,7 +442,7 @@ mod tests {
         let mut controller = controller();
         let Controller { sets, ops, base, .. } = &mut controller;
         let op = ops.put(with_record(Partial::Due)).index;
-        let slot = sets.get(SET).parity().p_slot(StripeIndex(0));
+        let slot = sets.get(SET).shape().parity(Side::Only).p_slot(StripeIndex(0));
         for _ in 0..2 {
             assert_eq!(record_write(sets, op, ops, &mut base.trace), Err(Held::Waits(Wait::Record)));
             assert_eq!(ops[op].record(), Partial::Waiting);

@@ -123,6 +123,7 @@ fn redo_next(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) {
         ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
         let rows_max = sets.get(id).rows_max();
         let rows = StripeRows {
+            side: sets.get(id).shape().work_side(),
             stripe: entry.stripe,
             part: Part::first(entry.lo, entry.hi, rows_max),
             columns: Columns::Named { first: entry.first, count: entry.columns },

@@ -31,6 +31,7 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::events::RequestKind;
+use crate::geometry::units::unit_sectors;
 use crate::geometry::{Geometry, Split};
 use crate::io::state::footprint::{narrow, Columns, StripeRows};
 use crate::io::state::op::{HostRange, Op, Payload};
@@ -264,7 +265,7 @@ impl Gathers {
     /// Has a gather all of its stripe, or as many parts as it may have?
     fn is_full(&self, index: u32, sets: &Sets) -> bool {
         let own = &self.table[index];
-        own.covered == sets.get(own.set).parity().full_stripe() || own.count >= PARTS_MAX
+        own.covered == unit_sectors(sets.get(own.set).shape(), own.stripe) || own.count >= PARTS_MAX
     }
 
     /// Is a gather held further, although it is not full?
@@ -399,7 +400,7 @@ impl Requests {
     /// The part of a piece of a stream that goes to the members by itself, of `len` sectors from `at`: whole stripes, or
     /// a part that cannot be gathered. `None` if the next part was gathered.
     pub(crate) fn gather(&mut self, index: u32, set: &Set, id: SetId, (at, len): (SetLba, Sectors)) -> Option<Sectors> {
-        let Geometry::Parity(parity) = set.geometry() else { return Some(len) };
+        let Geometry::Parity(parity) = set.shape().at(at).geometry else { return Some(len) };
         let Some(stream) = self.pieces[index].stream() else { return Some(len) };
         let full = parity.full_stripe();
         let into = Sectors(at.get()) % full;
@@ -557,7 +558,9 @@ impl Requests {
         let GatherState::Making { run, ref left, ops } = gather.state else { unreachable!("it needs operations") };
         let set = sets.get(id);
         let (first, (end, count, next)) = (self.gathers.parts[run], self.gathers.run(run));
-        let new = || set.parity().split(first.at, Sectors(end.get() - first.at.get()), Sectors(set.rows_max().into()));
+        let side = set.shape().at(first.at).side;
+        let parity = set.shape().parity(side);
+        let new = || parity.split(first.at, Sectors(end.get() - first.at.get()), Sectors(set.rows_max().into()));
         let mut left = left.clone().unwrap_or_else(new);
         let segment = left.next().expect("a run that is over has no rest");
         let is_over = left.is_over();
@@ -572,14 +575,14 @@ impl Requests {
         let part = Part::whole(narrow(segment.lo), narrow(segment.hi));
         let (first_column, columns) = (segment.first_column, segment.columns);
         if count > 1 {
-            let row = set.parity().row(segment.stripe);
+            let row = parity.row(segment.stripe);
             let band = (first_column..first_column + columns).map(|column| row.slot_of(column)).collect();
             let columns = Columns::Gathered { first: first_column, band };
-            return Op::gathered(id, StripeRows { stripe: segment.stripe, part, columns }, is_fua, index);
+            return Op::gathered(id, StripeRows { side, stripe: segment.stripe, part, columns }, is_fua, index);
         }
         let payload = Payload::Host(first.from + (segment.set_lba - first.at).bytes());
         let columns = Columns::Named { first: first_column, count: columns };
-        let range = HostRange::Rows(StripeRows { stripe: segment.stripe, part, columns });
+        let range = HostRange::Rows(StripeRows { side, stripe: segment.stripe, part, columns });
         self.pieces[first.piece].begin_op();
         Op::write(id, range, payload, None).for_piece(first.piece, false, is_fua)
     }

@@ -5,6 +5,7 @@ use openraid_units::{Bytes, PoolOffset, Sectors, SetId, SetLba};
 
 use crate::actions::ReplyStatus;
 use crate::frames::Run;
+use crate::geometry::shape::Side;
 use crate::geometry::Split;
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -132,6 +133,7 @@ pub(crate) struct RowProgress {
     pub(super) left: Split,
     /// The start of the part in its set, and in the piece.
     pub(super) base: (SetId, SetLba),
+    pub(super) side: Side,
     pub(super) from: Sectors,
 }
 

@@ -11,6 +11,7 @@ use openraid_units::{Sectors, SetId, SetLba};
 
 use crate::array::sets::Sets;
 use crate::events::RequestKind;
+use crate::geometry::shape::Reach;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{narrow, Columns, Extent, StripeRows};
 use crate::io::state::op::{Edges, HostRange, Op, Payload};
@@ -32,9 +33,9 @@ impl Requests {
         if !self.pieces[index].is_by_rows() {
             return None;
         }
-        let RowProgress { left, base: (set, base), from: walk_start } =
+        let RowProgress { left, base: (set, base), side, from: walk_start } =
             self.row_progress[index as usize].as_mut().expect("a piece that is processed by rows has its progress");
-        let (set, base, walk_start) = (*set, *base, *walk_start);
+        let (set, base, side, walk_start) = (*set, *base, *side, *walk_start);
         let segment = left.next();
         // The last one ends the rows.
         if left.is_over() {
@@ -43,17 +44,18 @@ impl Requests {
         let segment = segment?;
         let from = walk_start + (segment.set_lba - base);
         let rows = StripeRows {
+            side,
             stripe: segment.stripe,
             part: Part::whole(narrow(segment.lo), narrow(segment.hi)),
             columns: Columns::Named { first: segment.first_column, count: segment.columns },
         };
-        let parity = sets.get(set).parity();
+        let parity = sets.get(set).shape().parity(side);
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
         Some(self.piece_op(index, set, HostRange::Rows(rows), (from, end)))
     }
 
-    /// The next operation on `len` sectors of a set from `at`, the position of the piece's `split`; advances `split`. If
+    /// The next operation on `len` sectors of one side of a set from `at`, the position of the piece's `split`; advances `split`. If
     /// the extent must be processed by rows, there is none, and the piece has its progress.
     #[inline(always)]
     pub(crate) fn next_extent_op(
@@ -67,20 +69,21 @@ impl Requests {
         let set = sets.get(set_id);
         let from = self.pieces[index].split();
         let block = set.block().sectors();
-        if let Geometry::Parity(parity) = set.geometry() {
+        let Reach { geometry, side, .. } = set.shape().at(at);
+        if let Geometry::Parity(parity) = geometry {
             let whole = set.is_whole() && !set.has_bad();
             if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
                 let rows_max = Sectors(u64::from(set.rows_max()));
                 let rows = parity.split(at, len, rows_max);
                 self.pieces[index].begin_rows(len);
-                self.row_progress[index as usize] = Some(RowProgress { left: rows, base: (set_id, at), from });
+                self.row_progress[index as usize] = Some(RowProgress { left: rows, base: (set_id, at), side, from });
                 return None;
             }
         }
         let has_frames = self.pieces[index].run().is_some();
-        let len = op_len(set.geometry(), (at, len), is_read, has_frames);
+        let len = op_len(geometry, (at, len), is_read, has_frames);
         debug_assert!((len % block).is_zero());
-        let op = self.piece_op(index, set_id, HostRange::Extent(Extent { at, len }), (from, from + len));
+        let op = self.piece_op(index, set_id, HostRange::Extent(Extent { side, at, len }), (from, from + len));
         self.pieces[index].split_off(len);
         debug_assert!(op.payload() != Payload::None);
         Some(op)

@@ -7,6 +7,7 @@ use openraid_units::{Sectors, SetId, SetLba};
 
 use crate::actions::ReplyStatus;
 use crate::array::set::Set;
+use crate::geometry::shape::Side;
 use crate::io::state::footprint::{Columns, Extent, Footprint};
 use crate::io::state::op::{DestageData, Op, OpKind};
 use crate::limits::MEMBERS_MAX;
@@ -27,6 +28,7 @@ pub(crate) enum EndedFor {
 /// each a chunk later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Past {
+    pub side: Side,
     pub at: SetLba,
     pub len: Sectors,
     pub columns: u16,
@@ -149,15 +151,16 @@ impl Op {
             _ => return None,
         }
         match &self.footprint {
-            Footprint::Extent(Extent { at, len }) => Some(Past { at: *at, len: *len, columns: 1 }),
+            Footprint::Extent(Extent { side, at, len }) => Some(Past { side: *side, at: *at, len: *len, columns: 1 }),
             Footprint::Rows(rows) => {
-                let (parity, at) = (set.parity(), rows.set_lba(set.parity()));
+                let (side, parity) = (rows.side, self.parity(set));
+                let at = rows.set_lba(parity);
                 Some(match rows.columns {
                     Columns::Named { .. } | Columns::Gathered { .. } => {
                         let (lo, hi) = rows.part.range();
-                        Past { at, len: Sectors(u64::from(hi - lo)), columns: rows.named().1 }
+                        Past { side, at, len: Sectors(u64::from(hi - lo)), columns: rows.named().1 }
                     }
-                    Columns::All | Columns::Dirty { .. } => Past { at, len: parity.full_stripe(), columns: 1 },
+                    Columns::All | Columns::Dirty { .. } => Past { side, at, len: parity.full_stripe(), columns: 1 },
                 })
             }
             Footprint::Set | Footprint::Stretch(_) | Footprint::Member(_) => None,
@@ -169,7 +172,8 @@ impl Op {
 mod tests {
     use super::*;
 
-    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::geometry::shape::{Shape, Side};
+    use crate::geometry::{Level, SetSpec};
     use crate::io::state::footprint::StripeRows;
     use crate::io::state::search::Part;
     use crate::limits::Limits;
@@ -180,20 +184,21 @@ mod tests {
         let member_size = Sectors(512);
         let member_sizes = &[member_size; 4];
         let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
-        let set = Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small());
+        let set = Set::new(ArrayId(0), Shape::of(&spec), (BlockSize::B512, 8), &Limits::small());
         let rows = |lo, hi, columns| {
-            Footprint::Rows(StripeRows { stripe: StripeIndex(2), part: Part::whole(lo, hi), columns })
+            Footprint::Rows(StripeRows { side: Side::Only, stripe: StripeIndex(2), part: Part::whole(lo, hi), columns })
         };
         let named = rows(2, 6, Columns::Named { first: 1, count: 2 });
+        let range = |at, len, columns| Some(Past { side: Side::Only, at: SetLba(at), len: Sectors(len), columns });
         let past = |kind, footprint| Op::new(kind, SetId(0), footprint).written_past(&set);
         // Four rows in each of two columns. Stripe 2 begins with sector 2 x 24, its second column 8 later.
-        assert_eq!(past(OpKind::RowWrite, named), Some(Past { at: SetLba(48 + 8 + 2), len: Sectors(4), columns: 2 }));
+        assert_eq!(past(OpKind::RowWrite, named), range(48 + 8 + 2, 4, 2));
         // The whole stripe: three chunks of data.
         let whole = rows(0, 8, Columns::All);
-        assert_eq!(past(OpKind::Discard, whole), Some(Past { at: SetLba(48), len: Sectors(24), columns: 1 }));
-        let extent = Footprint::Extent(Extent { at: SetLba(5), len: Sectors(3) });
+        assert_eq!(past(OpKind::Discard, whole), range(48, 24, 1));
+        let extent = Footprint::Extent(Extent { side: Side::Only, at: SetLba(5), len: Sectors(3) });
         for kind in [OpKind::Write, OpKind::Discard] {
-            assert_eq!(past(kind, extent), Some(Past { at: SetLba(5), len: Sectors(3), columns: 1 }));
+            assert_eq!(past(kind, extent), range(5, 3, 1));
         }
         let others = [(OpKind::Read, extent), (OpKind::RowRead, named), (OpKind::Flush, Footprint::Set)];
         for (kind, footprint) in others.into_iter().chain([(OpKind::RowDestage, whole), (OpKind::Rebuild, whole)]) {

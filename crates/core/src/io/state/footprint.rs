@@ -5,7 +5,8 @@
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot, StripeIndex};
 
 use crate::array::set::Set;
-use crate::geometry::{Parity, Row, StripeRole};
+use crate::geometry::shape::Side;
+use crate::geometry::{Geometry, Mirror, Parity, Row, StripeRole};
 use crate::io::state::lock::{LockMode, LockRange};
 use crate::io::state::op::{Op, OpKind, Payload};
 use crate::io::state::plan::StripeView;
@@ -29,9 +30,10 @@ pub(crate) enum Footprint {
     Member(MemberExtent),
 }
 
-/// Sectors of a set.
+/// Sectors of a set, on one side of its shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
+    pub side: Side,
     pub at: SetLba,
     pub len: Sectors,
 }
@@ -39,14 +41,16 @@ pub(crate) struct Extent {
 /// Sectors of the member in a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MemberExtent {
+    pub(in crate::io) side: Side,
     pub(in crate::io) slot: Slot,
     pub(in crate::io) at: MemberLba,
     pub(in crate::io) len: Sectors,
 }
 
-/// Sectors of a set, worked through in parts.
+/// Sectors of a set, on one side of its shape, worked through in parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
+    pub side: Side,
     pub at: SetLba,
     /// Counted from `at`: its range begins with 0.
     pub part: Part,
@@ -55,18 +59,21 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// All of it.
     pub(crate) fn whole(&self) -> Extent {
-        Extent { at: self.at, len: Sectors(u64::from(self.part.range().1)) }
+        Extent { side: self.side, at: self.at, len: Sectors(u64::from(self.part.range().1)) }
     }
 
     /// The part of it that is in work.
     pub(crate) fn in_work(&self) -> Extent {
-        Extent { at: self.at + Sectors(u64::from(self.part.from())), len: Sectors(u64::from(self.part.len())) }
+        let (from, len) = (Sectors(u64::from(self.part.from())), Sectors(u64::from(self.part.len())));
+        Extent { side: self.side, at: self.at + from, len }
     }
 }
 
 /// Rows of a stripe, worked through in parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StripeRows {
+    /// The side of the shape on which the stripe has this number.
+    pub side: Side,
     pub stripe: StripeIndex,
     /// In rows of the stripe.
     pub part: Part,
@@ -136,10 +143,39 @@ pub(crate) fn stripe_slots(parity: &Parity, row: Row<'_>) -> (SlotSet, Slot, Opt
 }
 
 impl Op {
+    /// The side of its set on which it works. Panics for an operation on a set as a whole.
+    #[inline(always)]
+    pub(crate) fn side(&self) -> Side {
+        match &self.footprint {
+            Footprint::Extent(extent) => extent.side,
+            Footprint::Stretch(stretch) => stretch.side,
+            Footprint::Rows(rows) => rows.side,
+            Footprint::Member(member) => member.side,
+            Footprint::Set => unreachable!("a set as a whole is on no side"),
+        }
+    }
+
+    /// The geometry by which it was made.
+    #[inline(always)]
+    pub(crate) fn geometry<'a>(&self, set: &'a Set) -> &'a Geometry {
+        set.shape().on(self.side())
+    }
+
+    /// The same for an operation on rows.
+    #[inline(always)]
+    pub(crate) fn parity<'a>(&self, set: &'a Set) -> &'a Parity {
+        set.shape().parity(self.rows_of().side)
+    }
+
+    /// The same for an operation on a mirror.
+    #[inline(always)]
+    pub(crate) fn mirror<'a>(&self, set: &'a Set) -> &'a Mirror {
+        set.shape().mirror(self.extent().side)
+    }
+
     /// The sectors of the set that a slot of the band in work holds.
     pub(crate) fn band_extent(&self, set: &Set, slot: Slot) -> (SetLba, Sectors) {
-        let parity = set.parity();
-        let rows = self.rows_of();
+        let (parity, rows) = (self.parity(set), self.rows_of());
         let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else {
             unreachable!("bands are of data columns")
         };
@@ -202,7 +238,7 @@ impl Op {
     pub(crate) fn marked_range(&self, set: &Set) -> (u64, u64) {
         let extent = match &self.footprint {
             Footprint::Rows(rows) => {
-                let base = set.parity().member_lba(rows.stripe, Sectors::ZERO).get();
+                let base = self.parity(set).member_lba(rows.stripe, Sectors::ZERO).get();
                 let (lo, hi) = rows.part.range();
                 return (base + u64::from(lo), base + u64::from(hi));
             }
@@ -226,27 +262,27 @@ impl Op {
     /// The rows in work, as sectors of the members.
     pub(crate) fn member_rows(&self, set: &Set) -> (MemberLba, MemberLba) {
         let rows = self.rows_of();
-        let from = set.parity().member_lba(rows.stripe, Sectors(u64::from(rows.part.from())));
+        let from = self.parity(set).member_lba(rows.stripe, Sectors(u64::from(rows.part.from())));
         (from, from + Sectors(u64::from(rows.part.len())))
     }
 
     /// Slots of the columns that it works on.
     pub(crate) fn named_slots(&self, set: &Set) -> SlotSet {
         let rows = self.rows_of();
-        let row = || set.parity().row(rows.stripe);
+        let row = || self.parity(set).row(rows.stripe);
         match rows.columns {
             Columns::Dirty { band, .. } | Columns::Gathered { band, .. } => band,
             Columns::Named { first, count } => {
                 let row = row();
                 (first..first + count).map(|column| row.slot_of(column)).collect()
             }
-            Columns::All => stripe_slots(set.parity(), row()).0,
+            Columns::All => stripe_slots(self.parity(set), row()).0,
         }
     }
 
     /// The members of its stripe and their condition for the rows in work.
     pub(crate) fn stripe_view(&self, set: &Set) -> StripeView {
-        let parity = set.parity();
+        let parity = self.parity(set);
         let (data, p, q) = stripe_slots(parity, parity.row(self.rows_of().stripe));
         let (from, to) = self.member_rows(set);
         let filled = set.filled(from, to);
@@ -284,7 +320,7 @@ impl Op {
             Payload::None => unreachable!("an operation without payload has no address"),
             Payload::Host(base) => {
                 let rows = self.rows_of();
-                let columns = set.parity().chunk() * u64::from(column - rows.named().0);
+                let columns = self.parity(set).chunk() * u64::from(column - rows.named().0);
                 base + (columns + Sectors(u64::from(row - rows.part.range().0))).bytes()
             }
         }
@@ -300,7 +336,8 @@ pub(crate) fn narrow(sectors: Sectors) -> u32 {
 mod tests {
     use super::*;
 
-    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::geometry::shape::Shape;
+    use crate::geometry::{Level, SetSpec};
     use crate::limits::Limits;
     use openraid_units::{ArrayId, BlockSize, SetId, SetLba, StripeIndex};
 
@@ -309,14 +346,19 @@ mod tests {
         let member_size = Sectors(512);
         let member_sizes = &[member_size; 4];
         let spec = SetSpec { level, members: 4, chunk: Sectors(8), layout, member_size, member_sizes };
-        Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small())
+        Set::new(ArrayId(0), Shape::of(&spec), (BlockSize::B512, 8), &Limits::small())
     }
 
     /// Rows 2 to 6 of two columns from the second one of stripe 5, rows 4 to 6 in work.
     fn row_write() -> Op {
         let mut part = Part::whole(2, 6);
         part.take(4, 6);
-        let rows = StripeRows { stripe: StripeIndex(5), part, columns: Columns::Named { first: 1, count: 2 } };
+        let rows = StripeRows {
+            side: Side::Only,
+            stripe: StripeIndex(5),
+            part,
+            columns: Columns::Named { first: 1, count: 2 },
+        };
         Op::new(OpKind::RowWrite, SetId(0), Footprint::Rows(rows))
     }
 
@@ -347,13 +389,13 @@ mod tests {
         let mut part = Part::not_begun(0, 8);
         part.take(2, 5);
         let at = 2 * REGION_SECTORS + 16;
-        let on = |kind| Op::new(kind, SetId(0), Footprint::Stretch(Stretch { at: SetLba(at), part }));
+        let on = |kind| Op::new(kind, SetId(0), Footprint::Stretch(Stretch { side: Side::Only, at: SetLba(at), part }));
         for (kind, marked) in [(OpKind::Resync, (at, at + 8)), (OpKind::Destage, (at + 2, at + 5))] {
             let op = on(kind);
             let range = op.lock_range();
             assert_eq!((range.unit, range.lo, range.hi), (2, 16, 24));
             assert_eq!(op.marked_range(&mirror), marked, "{kind:?}");
-            assert_eq!(op.extent(), Extent { at: SetLba(at + 2), len: Sectors(3) });
+            assert_eq!(op.extent(), Extent { side: Side::Only, at: SetLba(at + 2), len: Sectors(3) });
         }
     }
 
@@ -361,7 +403,7 @@ mod tests {
     fn a_stripe_is_for_all_columns_for_named_ones_or_for_dirty_ones() {
         let set = set(Level::Raid5, 2);
         let slots = |columns| {
-            let rows = StripeRows { stripe: StripeIndex(5), part: Part::whole(0, 8), columns };
+            let rows = StripeRows { side: Side::Only, stripe: StripeIndex(5), part: Part::whole(0, 8), columns };
             Op::new(OpKind::Discard, SetId(0), Footprint::Rows(rows)).named_slots(&set)
         };
         // Its parity is in slot 2.
@@ -369,6 +411,7 @@ mod tests {
         assert!(slots(Columns::Named { first: 0, count: 1 }).iter().eq([Slot(3)]));
         let band = SlotSet::one(Slot(1));
         let mut rows = StripeRows {
+            side: Side::Only,
             stripe: StripeIndex(5),
             part: Part::not_begun(0, 8),
             columns: Columns::Dirty { band, next: 2 },

@@ -10,7 +10,7 @@ use crate::admin::MemberState;
 use crate::array::sets::Sets;
 use crate::background::scrub::{note_mismatch, note_repaired, note_uncompared, scrub_mode};
 use crate::events::Verdict;
-use crate::geometry::{Geometry, StripeRole};
+use crate::geometry::StripeRole;
 use crate::io::state::ended::{EndedOps, News, Past};
 use crate::io::state::job::Job;
 use crate::io::state::op::{Computation, Op, OpKind, Phase};
@@ -31,13 +31,13 @@ use crate::slots::SlotSet;
 /// may have been another one then, and a command that met a bad sector was read again as a whole from the next
 /// copy. Data that is about to disappear from all copies is dropped from the cache.
 fn forget_copies(ended: &mut EndedOps, sets: &Sets, op: &Op) {
-    if matches!(sets.get(op.set).geometry(), Geometry::Mirror(_)) {
+    if sets.get(op.set).shape().is_mirror() {
         report_stale(ended, op, rows_at(op));
     }
 }
 
 fn report_stale(ended: &mut EndedOps, op: &Op, at: SetLba) {
-    ended.report(News::Stale(op.set, Past { at, len: Sectors(u64::from(op.rows())), columns: 1 }));
+    ended.report(News::Stale(op.set, Past { side: op.side(), at, len: Sectors(u64::from(op.rows())), columns: 1 }));
 }
 
 /// Drop from the cache data that a repair has corrected, because the cache may have read it before.
@@ -49,7 +49,7 @@ fn forget_corrected(ended: &mut EndedOps, sets: &Sets, op: &Op) {
         return forget_copies(ended, sets, op);
     }
     for slot in op.plan.write {
-        let parity = sets.get(op.set).parity();
+        let parity = op.parity(sets.get(op.set));
         let rows = op.rows_of();
         let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
         let at = parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from())));

@@ -54,8 +54,9 @@ pub(super) fn is_obsolete(sets: &Sets, op: &Op) -> bool {
 
 /// The place of the rows in work on the member in a slot.
 pub(crate) fn member_place(sets: &Sets, op: &Op, slot: Slot) -> MemberLba {
-    match sets.get(op.set).geometry() {
-        Geometry::Parity(_) => op.member_rows(sets.get(op.set)).0,
+    let set = sets.get(op.set);
+    match op.geometry(set) {
+        Geometry::Parity(_) => op.member_rows(set).0,
         Geometry::Mirror(mirror) => {
             let at = rows_at(op);
             mirror.copies(at).find(|c| c.slot == slot).expect("the slot has a copy").lba
@@ -111,7 +112,7 @@ fn plan_rows(sets: &Sets, op: &Op) -> Option<Plan> {
 
 fn plan_copies(sets: &Sets, op: &Op) -> Option<Plan> {
     let set = sets.get(op.set);
-    let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
+    let mirror = op.mirror(set);
     let at = rows_at(op);
     let rows = Sectors(u64::from(op.rows()));
     let mut all = SlotSet::EMPTY;
@@ -175,7 +176,7 @@ pub(super) fn written_from(sets: &Sets, op: &Op, slot: Slot) -> Slot {
 
 /// The first of the copies that were read, in the order in which hosts read them.
 fn first_copy(sets: &Sets, op: &Op) -> Slot {
-    let Geometry::Mirror(mirror) = sets.get(op.set).geometry() else { unreachable!("asked for a mirror") };
+    let mirror = op.mirror(sets.get(op.set));
     let mut copies = mirror.copies(rows_at(op));
     copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot
 }
@@ -244,6 +245,7 @@ mod tests {
     use super::*;
     use crate::array::consistency::Consistency;
     use crate::array::set::Set;
+    use crate::geometry::shape::Side;
     use crate::geometry::{Level, SetSpec};
     use crate::io::state::footprint::{Columns, Stretch, StripeRows};
     use crate::io::state::op::{BackgroundData, BackgroundKind, UnitRange};
@@ -270,9 +272,12 @@ mod tests {
 
     fn op(sets: &Sets, kind: BackgroundKind, remade: &[u16], replace: bool) -> Op {
         let part = Part::whole(0, 8);
-        let range = match sets.get(SET).geometry() {
-            Geometry::Parity(_) => UnitRange::Rows(StripeRows { stripe: StripeIndex(0), part, columns: Columns::All }),
-            _ => UnitRange::Stretch(Stretch { at: SetLba(0), part }),
+        let side = Side::Only;
+        let range = match sets.get(SET).shape().on(side) {
+            Geometry::Parity(_) => {
+                UnitRange::Rows(StripeRows { side, stripe: StripeIndex(0), part, columns: Columns::All })
+            }
+            _ => UnitRange::Stretch(Stretch { side, at: SetLba(0), part }),
         };
         let task = Some(crate::io::state::op::TaskUnit { task: 1, unit: 0 });
         Op::in_background(kind, SET, range, BackgroundData::new(slots(remade), task, replace))

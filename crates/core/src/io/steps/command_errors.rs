@@ -28,10 +28,11 @@ use crate::array::sets::Sets;
 use crate::events::CommandError;
 use crate::events::DriveError;
 use crate::frames::Pool;
+use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::state::command::{Command, Hold, Owner, Tried};
 use crate::io::state::ended::News;
-use crate::io::state::op::OpKind;
+use crate::io::state::op::{Op, OpKind};
 use crate::io::state::ops::Ops;
 use crate::io::steps::issue::plain_command;
 use crate::io::steps::op_io::OpIo;
@@ -62,9 +63,9 @@ pub(crate) enum Failure {
 }
 
 /// A range that could not be read must be rewritten, or recorded as lost.
-fn want_repair_of(sets: &mut Sets, command: &Command) {
+fn want_repair_of(sets: &mut Sets, op: &Op, command: &Command) {
     let at = member_lba_of(sets, command);
-    sets.want_repair(command.set, command.slot, at, command.len);
+    sets.want_repair(command.set, (op.side(), command.slot), at, command.len);
 }
 
 /// The address of a command in the data area of its member.
@@ -84,9 +85,9 @@ fn is_in_slot(sets: &Sets, command: &Command) -> bool {
 }
 
 /// Can another copy of a place of this member be read? Returns also the length for which the answer holds.
-fn other_copy(sets: &Sets, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
+fn other_copy(sets: &Sets, (command, side): (&Command, Side), at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
     let set = sets.get(command.set);
-    let Geometry::Mirror(mirror) = set.geometry() else { return None };
+    let Geometry::Mirror(mirror) = set.shape().on(side) else { return None };
     let (place, run) = mirror.inverse(command.slot, at)?;
     let len = left.min(run);
     let reads =
@@ -134,13 +135,15 @@ impl OpIo<'_> {
     fn distrust_unwritten(&mut self, index: u32, command: &Command) {
         self.ops[index].tear();
         let set = self.sets.get(command.set);
-        if set.has_failed() || !matches!(set.geometry(), Geometry::Mirror(_)) {
+        if set.has_failed() || !set.shape().is_mirror() {
             return;
         }
-        let at = set.member(command.member()).in_data(command.lba);
+        let (side, at) = (self.ops[index].side(), set.member(command.member()).in_data(command.lba));
         let mut done = Sectors::ZERO;
         while done < command.len {
-            let Some((len, other)) = other_copy(self.sets, command, at + done, command.len - done) else { return };
+            let Some((len, other)) = other_copy(self.sets, (command, side), at + done, command.len - done) else {
+                return;
+            };
             let (set, member) = (command.set, command.member());
             let unrecorded = other && !self.sets.record_bad(set, member, at + done, len);
             // If the array needs it, nothing is recorded, as on any array without a log.
@@ -369,7 +372,7 @@ impl OpIo<'_> {
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => {}
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {}
             OpKind::Write | OpKind::Discard | OpKind::Flush | OpKind::Destage | OpKind::Redo | OpKind::Reparity => {
-                want_repair_of(self.sets, command);
+                want_repair_of(self.sets, &self.ops[index], command);
             }
         }
     }
@@ -377,7 +380,7 @@ impl OpIo<'_> {
     /// An extent, or a part of it, could not be read from its place.
     fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError) {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece());
-        match self.sets.get(set).geometry() {
+        match self.ops[index].geometry(self.sets.get(set)) {
             Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command),
             Geometry::Mirror(_) | Geometry::Parity(_) if piece.is_some() => {
                 // The piece is read again by rows, in other frames if needed: reads by rows can reconstruct.
@@ -394,7 +397,7 @@ impl OpIo<'_> {
     fn read_other_copy(&mut self, index: u32, command: &Command) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
-        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
+        let mirror = op.mirror(set);
         let Data::Frames(at) = command.data else { unreachable!("reads have frames") };
         let crate::io::state::op::Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
         let block = set.block().sectors();
@@ -407,7 +410,7 @@ impl OpIo<'_> {
             !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
         });
         if let Some(copy) = other {
-            want_repair_of(self.sets, command);
+            want_repair_of(self.sets, &op, command);
             self.note(index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
             self.issue_read(index, range, tried);
@@ -417,7 +420,7 @@ impl OpIo<'_> {
             while from < command.len {
                 let len = part.min(command.len - from);
                 let at = at + from.bytes();
-                match first_readable_copy(self.sets.get(op.set), set_lba + from, len) {
+                match first_readable_copy(self.sets.get(op.set), &op, set_lba + from, len) {
                     Some((slot, lba)) => {
                         let range = MemberRange { slot, lba, len, at };
                         self.issue_read(index, range, SlotSet::EMPTY);
@@ -427,7 +430,7 @@ impl OpIo<'_> {
                 from += len;
             }
         } else {
-            want_repair_of(self.sets, command);
+            want_repair_of(self.sets, &op, command);
             self.ops[index].fail(ReplyStatus::IoError);
         }
     }
@@ -521,8 +524,8 @@ impl OpIo<'_> {
 }
 
 /// The first copy of an extent that can be read.
-fn first_readable_copy(set: &Set, at: SetLba, len: Sectors) -> Option<(Slot, MemberLba)> {
-    let Geometry::Mirror(mirror) = set.geometry() else { return None };
+fn first_readable_copy(set: &Set, op: &Op, at: SetLba, len: Sectors) -> Option<(Slot, MemberLba)> {
+    let Geometry::Mirror(mirror) = op.geometry(set) else { return None };
     let is_readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + len).contains(copy.slot);
     mirror.copies(at).find(is_readable).map(|copy| (copy.slot, copy.lba))
 }

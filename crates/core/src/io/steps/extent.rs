@@ -26,8 +26,8 @@ pub(super) fn copies_alike(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors
 
 /// The place of the first part of the data at `at`; `None` for a mirror, which has several.
 #[inline(always)]
-fn fragment_at(set: &Set, at: SetLba) -> Option<Fragment> {
-    match set.geometry() {
+fn fragment_at(geometry: &Geometry, at: SetLba) -> Option<Fragment> {
+    match geometry {
         Geometry::Passthrough(g) => Some(g.map(at)),
         Geometry::Linear(g) => Some(g.map(at)),
         Geometry::Striped(g) => Some(g.map(at)),
@@ -71,7 +71,7 @@ impl OpIo<'_> {
     fn issue_extent_reads(&mut self, index: u32) {
         let op = &self.ops[index];
         let Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
-        let (set, Extent { at: start, len: whole }) = (op.set, op.extent());
+        let (set, Extent { side, at: start, len: whole }) = (op.set, op.extent());
         let mut done = Sectors::ZERO;
         while done < whole {
             let at = start + done;
@@ -83,7 +83,7 @@ impl OpIo<'_> {
             if reason == Reason::ReadDirect {
                 self.sets.get_mut(set).reasons.count(reason);
             } else {
-                self.copy_chosen(set, at, &fragment, len, reason);
+                self.copy_chosen((set, side), at, &fragment, len, reason);
             }
             self.trace_op(index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
@@ -96,7 +96,7 @@ impl OpIo<'_> {
     /// can reconstruct.
     fn nowhere_readable(&mut self, index: u32) {
         let op = &self.ops[index];
-        if matches!(self.sets.get(op.set).geometry(), Geometry::Parity(_)) {
+        if self.sets.get(op.set).shape().has_parity() {
             let piece = op.piece().expect("blocks of edges are read by rows");
             self.ended.report(News::ReadAgain { piece, abandons_frames: false });
         } else if !op.piece().is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
@@ -108,14 +108,15 @@ impl OpIo<'_> {
     fn choose_fragment(&self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
-        if let Geometry::Mirror(mirror) = set.geometry() {
+        let geometry = op.geometry(set);
+        if let Geometry::Mirror(mirror) = geometry {
             return self.choose_copy(op, mirror, at, left).or_else(|| {
                 let part = copies_alike(set, mirror, at, left);
                 let (copy, reason) = self.choose_copy(op, mirror, at, part)?;
                 Some((Fragment { len: copy.len.min(part), ..copy }, reason))
             });
         }
-        let fragment = fragment_at(set, at).expect("it is no mirror");
+        let fragment = fragment_at(geometry, at).expect("it is no mirror");
         is_readable(&fragment, set, left).then_some((fragment, Reason::ReadDirect))
     }
 
@@ -179,8 +180,8 @@ impl OpIo<'_> {
             Payload::Zero { .. } => None,
             Payload::None => unreachable!("writes have payload"),
         };
-        let (set, Extent { at, len: whole }) = (op.set, op.extent());
-        let mirrored = matches!(self.sets.get(set).geometry(), Geometry::Mirror(_));
+        let (set, Extent { at, len: whole, .. }) = (op.set, op.extent());
+        let mirrored = self.sets.get(set).shape().is_mirror();
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
         self.sets.get_mut(set).reasons.count(reason);
         self.trace_op(index, || What::Reason { reason, figure: 0 });
@@ -194,11 +195,10 @@ impl OpIo<'_> {
 
     /// Write the fragment at `at`, every copy of it; returns its length.
     fn write_fragment(&mut self, index: u32, at: SetLba, left: Sectors, payload: PoolOffset) -> Sectors {
-        let set_id = self.ops[index].set;
-        let pending = self.ops[index].pending;
-        let set = self.sets.get(set_id);
-        debug_assert!(!matches!(set.geometry(), Geometry::Parity(_)), "parity sets are written by rows");
-        let one = fragment_at(set, at);
+        let op = &self.ops[index];
+        let (set, pending) = (self.sets.get(op.set), op.pending);
+        debug_assert!(!set.shape().has_parity(), "parity sets are written by rows");
+        let one = fragment_at(op.geometry(set), at);
         let len = if let Some(fragment) = one {
             let len = fragment.len.min(left);
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: payload };
@@ -217,9 +217,8 @@ impl OpIo<'_> {
     fn write_copies(&mut self, index: u32, at: SetLba, left: Sectors, payload: PoolOffset) -> Sectors {
         let mut copy_number = 0;
         loop {
-            let Geometry::Mirror(mirror) = self.sets.get(self.ops[index].set).geometry() else {
-                unreachable!("asked for a mirror")
-            };
+            let op = &self.ops[index];
+            let mirror = op.mirror(self.sets.get(op.set));
             let count = usize::from(mirror.copy_count());
             let copy = mirror.copies(at).nth(copy_number).expect("below the number of copies");
             let len = copy.len.min(left);
@@ -283,19 +282,19 @@ impl OpIo<'_> {
 
     fn discard_extent(&mut self, index: u32) {
         let op = self.ops[index];
-        let Extent { at: start, len: whole } = op.extent();
+        let Extent { at: start, len: whole, .. } = op.extent();
         let mut done = Sectors::ZERO;
         while done < whole && self.call.channels().may_issue() {
             let at = start + done;
-            let set = self.sets.get(op.set);
-            let (one, copies) = match set.geometry() {
+            let geometry = op.geometry(self.sets.get(op.set));
+            let (one, copies) = match geometry {
                 Geometry::Mirror(g) => (g.copies(at).next().expect("a copy"), usize::from(g.copy_count())),
                 Geometry::Parity(_) => unreachable!("parity sets discard by rows"),
-                _ => (fragment_at(set, at).expect("it is no mirror"), 1),
+                _ => (fragment_at(geometry, at).expect("it is no mirror"), 1),
             };
             let len = one.len.min(whole - done);
             for number in 0..copies {
-                let fragment = match self.sets.get(op.set).geometry() {
+                let fragment = match op.geometry(self.sets.get(op.set)) {
                     Geometry::Mirror(g) => g.copies(at).nth(number).expect("below the number of copies"),
                     _ => one,
                 };
@@ -339,10 +338,14 @@ mod tests {
         Set::with_members(&SetSpec { level, members, chunk, layout, member_size: SIZE, member_sizes })
     }
 
+    fn fragment_of(set: &Set, at: u64) -> Option<Fragment> {
+        fragment_at(set.shape().at(SetLba(at)).geometry, SetLba(at))
+    }
+
     /// The slot and the sector of a member that have each sector of a set, one sector at a time.
     fn check(set: &Set, place: impl Fn(u64) -> (u64, u64)) {
-        for at in 0..set.geometry().capacity().get() {
-            let one = fragment_at(set, SetLba(at)).unwrap();
+        for at in 0..set.shape().capacity().get() {
+            let one = fragment_of(set, at).unwrap();
             assert_eq!((u64::from(one.slot.0), one.lba.get()), place(at), "sector {at}");
             // A part goes to the end of its chunk, and not beyond.
             assert_eq!(one.len, Sectors(CHUNK - at % CHUNK), "sector {at}");
@@ -361,16 +364,16 @@ mod tests {
             let parity = 3 - stripe % 4;
             ((parity + 1 + column) % 4, stripe * CHUNK + at % CHUNK)
         });
-        assert!(fragment_at(&set(Level::Raid1, 2, 0), SetLba(0)).is_none(), "several members have it");
+        assert!(fragment_of(&set(Level::Raid1, 2, 0), 0).is_none(), "several members have it");
     }
 
     #[test]
     fn a_part_is_readable_while_its_member_is_in_sync_and_has_no_bad_block_there() {
         let mut sets = Sets::new();
         sets.put(SetId(0), set(Level::Raid5, 4, 2));
-        let one = fragment_at(sets.get(SetId(0)), SetLba(3)).unwrap();
+        let one = fragment_of(sets.get(SetId(0)), 3).unwrap();
         assert!(is_readable(&one, sets.get(SetId(0)), Sectors(8)));
-        let other = fragment_at(sets.get(SetId(0)), SetLba(CHUNK)).unwrap();
+        let other = fragment_of(sets.get(SetId(0)), CHUNK).unwrap();
         assert_ne!(one.slot, other.slot);
         sets.get_mut(SetId(0)).fail_slot(one.slot, FailReason::Gone);
         let readable = |one: &Fragment| is_readable(one, sets.get(SetId(0)), Sectors(8));

@@ -17,8 +17,8 @@ impl OpIo<'_> {
         for part in requests.gathered_parts(gather) {
             let mut at = part.at();
             while at < part.end() {
-                let geometry = self.sets.get(op.set).geometry();
-                let parity = self.sets.get(op.set).parity();
+                let set = self.sets.get(op.set);
+                let (geometry, parity) = (op.geometry(set), op.parity(set));
                 let (stripe, column, row) = parity.locate(at);
                 let len = (part.end() - at).min(parity.chunk() - row);
                 let (lo, hi) = (narrow(row).max(from), narrow(row + len).min(to));

@@ -8,6 +8,7 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::frames::Pool;
 use crate::frames::Run;
+use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
 use crate::io::state::command::{Command, Hold, Owner, Tried};
@@ -25,6 +26,7 @@ use crate::slots::SlotSet;
 pub(super) struct Issuer {
     index: u32,
     set: SetId,
+    side: Side,
     class: IoClass,
     fua: bool,
     /// Zeroes may become holes.
@@ -112,8 +114,8 @@ pub(super) fn issuer_of(ops: &Ops, pool: &Pool, requests: &Requests, index: u32)
     let work = op.parent().map_or(op.work(), |parent| op.work().or(ops[parent].work()));
     let host = op.piece().and_then(|piece| requests.piece(piece).run());
     let may_discard = op.payload == Payload::Zero { may_discard: true };
-    let (set, class, fua) = (op.set, class_of(op), op.is_fua());
-    Issuer { index, set, class, fua, may_discard, work, host, work_from: pool.work_from() }
+    let (set, side, class, fua) = (op.set, op.side(), class_of(op), op.is_fua());
+    Issuer { index, set, side, class, fua, may_discard, work, host, work_from: pool.work_from() }
 }
 
 impl OpIo<'_> {
@@ -166,7 +168,7 @@ impl OpIo<'_> {
         let set = sets.get_mut(by.set);
         let mut count = 0;
         for slot in slots {
-            let range = range_of(set.geometry(), slot);
+            let range = range_of(set.shape().on(by.side), slot);
             call.send(by.read(set, range, tried));
             count += 1;
         }
@@ -183,7 +185,7 @@ impl OpIo<'_> {
     ) {
         for slot in slots {
             let set = self.sets.get_mut(by.set);
-            let range = range_of(set.geometry(), slot);
+            let range = range_of(set.shape().on(by.side), slot);
             let command = by.read(set, range, tried);
             self.push_op_command(by.index, command);
         }
@@ -210,7 +212,7 @@ impl OpIo<'_> {
         let set = sets.get_mut(by.set);
         let mut count = 0;
         for slot in slots {
-            let range = range_of(set.geometry(), slot);
+            let range = range_of(set.shape().on(by.side), slot);
             let place = set.place(slot);
             for member in place.each() {
                 if let Some(command) = by.write(set, call.channels(), member, range) {
@@ -231,7 +233,7 @@ impl OpIo<'_> {
     ) {
         for slot in slots {
             let set = self.sets.get(by.set);
-            let (range, place) = (range_of(set.geometry(), slot), set.place(slot));
+            let (range, place) = (range_of(set.shape().on(by.side), slot), set.place(slot));
             for member in place.each() {
                 self.issue_write_to(by.index, member, range);
             }

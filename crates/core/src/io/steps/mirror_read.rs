@@ -16,7 +16,8 @@ use crate::admin::MirrorRead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
-use crate::geometry::{Fragment, Geometry, Mirror};
+use crate::geometry::shape::Side;
+use crate::geometry::{Fragment, Mirror};
 use crate::io::state::channel::Channel;
 use crate::io::state::channel::Channels;
 use crate::io::state::heads::MirrorReads;
@@ -100,10 +101,17 @@ fn pending_of(sets: &Sets, channels: &Channels, op: &Op, copy: &Fragment) -> u32
 impl OpIo<'_> {
     /// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is
     /// recorded.
-    pub(super) fn copy_chosen(&mut self, id: SetId, at: SetLba, copy: &Fragment, len: Sectors, reason: Reason) {
+    pub(super) fn copy_chosen(
+        &mut self,
+        (id, side): (SetId, Side),
+        at: SetLba,
+        copy: &Fragment,
+        len: Sectors,
+        reason: Reason,
+    ) {
         self.call.trace().note(self.sets, id, reason, copy.lba.get(), u32::from(copy.slot.0));
         let (set, heads) = (self.sets.get(id), self.ops.heads_mut(id));
-        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
+        let mirror = set.shape().mirror(side);
         match set.tuning().mirror_read {
             MirrorRead::RoundRobin => {
                 heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());

@@ -46,7 +46,8 @@ impl OpIo<'_> {
         // A repair already knows its member.
         let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
         for slot in failed.minus(known) {
-            self.sets.want_repair(op.set, slot, member_place(self.sets, &op, slot), Sectors(u64::from(op.rows())));
+            let (at, len) = (member_place(self.sets, &op, slot), Sectors(u64::from(op.rows())));
+            self.sets.want_repair(op.set, (op.side(), slot), at, len);
         }
     }
 

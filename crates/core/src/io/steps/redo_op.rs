@@ -37,13 +37,13 @@ const NO_ROOM: &str =
 
 /// The rows of a parity set's members that an operation touches.
 fn member_rows_of(sets: &Sets, op: &Op) -> Option<(u64, u64)> {
-    let Geometry::Parity(parity) = sets.get(op.set).geometry() else { return None };
+    let Geometry::Parity(parity) = op.geometry(sets.get(op.set)) else { return None };
     let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
     if let Footprint::Rows(rows) = &op.footprint {
         let (first, (lo, hi)) = (start(rows.stripe), rows.part.range());
         return Some((first + u64::from(lo), first + u64::from(hi)));
     }
-    let Extent { at, len } = op.extent();
+    let Extent { at, len, .. } = op.extent();
     let (first, _, within) = parity.locate(at);
     let from = start(first) + within.get();
     if within + len <= parity.chunk() {
@@ -171,7 +171,7 @@ impl OpIo<'_> {
         }
         let (id, array) = backlog.owner();
         let may_begin = backlog.has_spare() || backlog.progress().1 > 0;
-        let is_by_rows = matches!(self.sets.get(id).geometry(), Geometry::Parity(_));
+        let is_by_rows = self.sets.get(id).shape().has_parity();
         if backlog.has_spare() && is_by_rows && backlog.begin_to_serve() {
             self.journal.begin_to_serve(self.sets, id, array, self.call.now());
         }
@@ -245,7 +245,7 @@ impl OpIo<'_> {
         let (id, own) = (backlog.owner().0, backlog.redo(index));
         let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
-        let (slot, at, _) = own.place();
+        let (side, (slot, at, _)) = (set.shape().work_side(), own.place());
         if slot.0 >= set.slots() || !set.writable().contains(slot) {
             // The slot has no member. A later one is filled by a rebuild.
             redos_done(self.journal, self.sets, id, index, count);
@@ -273,7 +273,7 @@ impl OpIo<'_> {
             work: WorkFrames::Run(run),
             payload: Payload::Host(run.at + Sectors(before).bytes()),
             phase: Phase::ReadingOld,
-            ..Op::redo_of(id, MemberExtent { slot, at, len }, data)
+            ..Op::redo_of(id, MemberExtent { side, slot, at, len }, data)
         };
         let key = self.ops.put(op);
         self.sets.get_mut(id).begin_op();

@@ -214,7 +214,7 @@ impl OpIo<'_> {
         for slot in op.plan.read {
             let set = self.sets.get(op.set);
             let Some(replacement) = set.place(slot).replacement() else { continue };
-            let at = frames.read_at(set.geometry(), slot);
+            let at = frames.read_at(op.geometry(set), slot);
             self.issue_write_to(index, replacement, MemberRange { slot, lba, len: to - lba, at });
         }
     }
@@ -223,7 +223,7 @@ impl OpIo<'_> {
     fn push_fitting_parity(&mut self, index: u32) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
-        let (view, named, geometry) = (op.stripe_view(set), op.named_slots(set), set.geometry());
+        let (view, named, geometry) = (op.stripe_view(set), op.named_slots(set), op.geometry(set));
         let (frames, columns) = (RowFrames::of(&op), self.call.actions().columns.len());
         let unwritten = op.plan.read | op.plan.lost;
         let kind = if op.is_read_modify_write() {
@@ -264,7 +264,7 @@ impl OpIo<'_> {
         }
         self.ops[index].enter(Phase::Refitting(Refitting::ReadingBack));
         let (lba, to) = op.member_rows(set);
-        let at = RowFrames::of(&op).read_at(set.geometry(), place);
+        let at = RowFrames::of(&op).read_at(op.geometry(set), place);
         self.issue_read(index, MemberRange { slot, lba, len: to - lba, at }, SlotSet::EMPTY);
     }
 
@@ -277,7 +277,7 @@ impl OpIo<'_> {
         let place = (op.plan.read | op.plan.lost).first().expect("it was read over a column");
         let frames = RowFrames::of(&op);
         let columns = self.call.actions().columns.len();
-        let read = frames.read_at(self.sets.get(op.set).geometry(), place);
+        let read = frames.read_at(op.geometry(self.sets.get(op.set)), place);
         for (number, at) in [(0, frames.buffer(slot)), (1, read)] {
             self.call.actions().columns.push(JobColumn { index: number, at, old: at });
         }

@@ -26,7 +26,7 @@
 use openraid_units::{MemberLba, PoolOffset, Sectors, Slot};
 
 use crate::actions::{JobColumn, JobKind, ReplyStatus};
-use crate::geometry::{Fragment, Geometry};
+use crate::geometry::Fragment;
 use crate::io::state::footprint::Extent;
 use crate::io::state::job::Job;
 use crate::io::state::op::{Op, Outcome, PartialParity, Payload, Phase, Refitting};
@@ -85,8 +85,8 @@ impl OpIo<'_> {
     pub(super) fn end_failed_extent(&mut self, index: u32) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
-        let is_mirror = matches!(set.geometry(), Geometry::Mirror(_));
-        let Extent { at, len } = op.extent();
+        let is_mirror = set.shape().is_mirror();
+        let Extent { at, len, .. } = op.extent();
         let (agrees, run) = set.consistent_run(at.get(), len.get());
         let differs = !agrees && run == len.get();
         if op.refused().is_empty() || set.has_failed() || !is_mirror || differs {
@@ -228,9 +228,8 @@ impl OpIo<'_> {
                 }
             });
         }
-        let Geometry::Mirror(mirror) = self.sets.get(self.ops[index].set).geometry() else {
-            unreachable!("seen before")
-        };
+        let op = &self.ops[index];
+        let mirror = op.mirror(self.sets.get(op.set));
         if number + 1 < mirror.copy_count() {
             self.read_copy(index, number + 1);
         } else {
@@ -293,12 +292,13 @@ impl OpIo<'_> {
     /// For each part of the extent in which copies agreed, and every copy lies in one piece and can be read as a whole or not at
     /// all.
     fn each_part(&mut self, index: u32, mut act: impl FnMut(&mut Self, &Copies)) {
-        let (Extent { at: start, len: whole }, payload) = (self.ops[index].extent(), self.payload_of(index));
+        let (Extent { at: start, len: whole, .. }, payload) = (self.ops[index].extent(), self.payload_of(index));
         let none = Fragment { slot: Slot(0), lba: MemberLba::ZERO, len: Sectors::ZERO };
         let mut done = Sectors::ZERO;
         while done < whole {
-            let set = self.sets.get(self.ops[index].set);
-            let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
+            let op = &self.ops[index];
+            let set = self.sets.get(op.set);
+            let mirror = op.mirror(set);
             let alike = copies_alike(set, mirror, start + done, whole - done);
             let (agrees, run) = set.consistent_run((start + done).get(), alike.get());
             let mut copies = Copies {

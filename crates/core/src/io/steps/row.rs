@@ -47,7 +47,7 @@ impl Rows {
 
 /// The exponent of a data slot in Q.
 pub(crate) fn weight_of(sets: &Sets, op: &Op, slot: Slot) -> u8 {
-    weight_in(sets.get(op.set).parity().row(op.rows_of().stripe), slot)
+    weight_in(op.parity(sets.get(op.set)).row(op.rows_of().stripe), slot)
 }
 
 fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
@@ -84,7 +84,7 @@ impl OpIo<'_> {
         let view = op.stripe_view(self.sets.get(op.set));
         let by = by & op.plan.read;
         let (columns, frames, geometry) =
-            (self.call.actions().columns.len(), RowFrames::of(&op), self.sets.get(op.set).geometry());
+            (self.call.actions().columns.len(), RowFrames::of(&op), op.geometry(self.sets.get(op.set)));
         for slots in [op.plan.read & view.data, op.plan.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
@@ -391,8 +391,8 @@ impl OpIo<'_> {
             return self.log_row_write(index);
         }
         let op = &self.ops[index];
-        let geometry = self.sets.get(op.set).geometry();
-        let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
+        let set = self.sets.get(op.set);
+        let (geometry, parity) = (op.geometry(set), op.parity(set));
         let row = parity.row(op.rows_of().stripe);
         let (data, p, q) = stripe_slots(parity, row);
         let (named, frames) = (op.named_slots(self.sets.get(op.set)), RowFrames::of(op));

@@ -8,6 +8,7 @@ use crate::background::pump::on_background_done;
 use crate::cache::Cache;
 use crate::events::Verdict;
 use crate::frames::Pool;
+use crate::geometry::units::unit_number;
 use crate::io::state::ended::{EndedFor, News};
 use crate::io::state::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::state::intent::end_write;
@@ -54,20 +55,21 @@ fn on_child_done(ops: &mut Ops, index: u32, child: &Op) {
 
 /// Record the step of a new operation.
 #[inline(always)]
-fn trace_made(ops: &mut Ops, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
+fn trace_made(ops: &mut Ops, by: (&Sets, &Requests, &Cache), trace: &mut Trace, index: u32) {
     if trace.steps().is_on() && is_traced(ops, index) {
-        trace_op_made(ops, (requests, cache), trace, index);
+        trace_op_made(ops, by, trace, index);
     }
 }
 
 #[cold]
-fn trace_op_made(ops: &mut Ops, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
+fn trace_op_made(ops: &mut Ops, (sets, requests, cache): (&Sets, &Requests, &Cache), trace: &mut Trace, index: u32) {
     let op = ops[index];
     let owner = match op.works_for {
         WorksFor::Op(parent) => For::Op(op_name(ops, parent)),
         WorksFor::Set => {
             let data = op.destage();
-            For::Unit(cache.number_of_unit(data.unit), data.why)
+            let start = cache.start_of_unit(data.unit);
+            For::Unit(unit_number(sets.get(op.set).shape(), start), data.why)
         }
         WorksFor::Request(request) => For::Request(requests.get(request).number()),
         WorksFor::Gather(gather) => For::Request(requests.first_of_gather(gather)),
@@ -179,7 +181,7 @@ pub(crate) fn start_op(
 ) {
     sets.get_mut(op.set).begin_op();
     let key = ops.put(op);
-    trace_made(ops, (requests, cache), trace, key.index);
+    trace_made(ops, (sets, requests, cache), trace, key.index);
     ops.wake(key.index);
 }
 
@@ -296,7 +298,7 @@ impl OpIo<'_> {
             return hold_for_commands(self.ops, index);
         }
         let at = match &op.footprint {
-            Footprint::Rows(rows) => rows.set_lba(self.sets.get(op.set).parity()),
+            Footprint::Rows(rows) => rows.set_lba(op.parity(self.sets.get(op.set))),
             _ => op.extent().at,
         };
         let missing = u32::from(edges.head) + u32::from(edges.tail);
@@ -329,11 +331,11 @@ impl OpIo<'_> {
             let (column, lo) = if tail { (first + count - 1, hi - rows) } else { (first, lo) };
             let columns = Columns::Named { first: column, count: 1 };
             let part = Part::whole(lo, lo + rows);
-            HostRange::Rows(StripeRows { stripe: own.stripe, part, columns })
+            HostRange::Rows(StripeRows { side: own.side, stripe: own.stripe, part, columns })
         } else {
-            let Extent { at, len } = op.extent();
+            let Extent { side, at, len } = op.extent();
             let at = if tail { at + (len - block) } else { at };
-            HostRange::Extent(Extent { at, len: block })
+            HostRange::Extent(Extent { side, at, len: block })
         };
         let child = Op::read_for(index, op.set, range, payload);
         self.ops[index].pending += 1;

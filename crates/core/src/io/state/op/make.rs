@@ -151,6 +151,7 @@ impl Op {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::shape::Side;
     use crate::io::state::footprint::Columns;
     use crate::io::state::search::Part;
     use crate::reason::Reason;
@@ -158,15 +159,20 @@ mod tests {
     use openraid_units::{PoolOffset, Sectors, SetLba, StripeIndex};
 
     fn rows() -> StripeRows {
-        StripeRows { stripe: StripeIndex(3), part: Part::whole(0, 8), columns: Columns::Named { first: 0, count: 1 } }
+        StripeRows {
+            side: Side::Only,
+            stripe: StripeIndex(3),
+            part: Part::whole(0, 8),
+            columns: Columns::Named { first: 0, count: 1 },
+        }
     }
 
     fn extent() -> Extent {
-        Extent { at: SetLba(40), len: Sectors(8) }
+        Extent { side: Side::Only, at: SetLba(40), len: Sectors(8) }
     }
 
     fn stretch() -> Stretch {
-        Stretch { at: SetLba(40), part: Part::whole(0, 8) }
+        Stretch { side: Side::Only, at: SetLba(40), part: Part::whole(0, 8) }
     }
 
     #[test]

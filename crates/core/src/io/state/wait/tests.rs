@@ -9,7 +9,8 @@ use super::*;
 use crate::actions::ReplyStatus;
 use crate::controller::Controller;
 use crate::events::DriveError;
-use crate::geometry::{Geometry, Level, SetSpec};
+use crate::geometry::shape::{Shape, Side};
+use crate::geometry::{Level, SetSpec};
 use crate::io::state::footprint::{Columns, Footprint, StripeRows};
 use crate::io::state::op::Phase;
 use crate::io::state::op::{EntryState, Op, OpKind};
@@ -43,8 +44,8 @@ fn controller() -> Controller {
     let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
     let mut controller = Controller::new(Limits::small()).unwrap();
     for number in 0..2 {
-        let geometry = Geometry::new(&spec).unwrap();
-        let set = crate::array::set::Set::new(ArrayId(number), geometry, (BlockSize::B512, 8), &Limits::small());
+        let shape = Shape::of(&spec);
+        let set = crate::array::set::Set::new(ArrayId(number), shape, (BlockSize::B512, 8), &Limits::small());
         controller.sets.put(SetId(number), set);
     }
     controller
@@ -53,7 +54,7 @@ fn controller() -> Controller {
 /// An operation on the first rows of the first column of stripe 0.
 fn op(kind: OpKind) -> Op {
     let columns = Columns::Named { first: 0, count: 1 };
-    let rows = StripeRows { stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
+    let rows = StripeRows { side: Side::Only, stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
     Op::new(kind, SetId(0), Footprint::Rows(rows))
 }
 

@@ -16,6 +16,7 @@ use crate::array::assemble::Assembly;
 use crate::array::create::{plan, CreateSpec, NewDrive};
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
+use crate::geometry::shape::Side;
 use crate::io::state::command::{Command, Owner};
 use crate::io::state::footprint::{Columns, Footprint, StripeRows};
 use crate::io::state::op::Partial;
@@ -123,7 +124,7 @@ impl Bench {
             OpKind::RowDestage => Columns::Dirty { band: SlotSet::EMPTY, next: 0 },
             _ => Columns::All,
         };
-        let rows = StripeRows { stripe: StripeIndex(1), part: Part::whole(0, 8), columns };
+        let rows = StripeRows { side: Side::Only, stripe: StripeIndex(1), part: Part::whole(0, 8), columns };
         let op = Op {
             phase: Phase::Logging,
             data: KindData::Background(BackgroundData::new(SlotSet::EMPTY, None, false)),
