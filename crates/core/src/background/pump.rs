@@ -36,8 +36,8 @@ use crate::slots::SlotSet;
 /// Is an operation in work in the range of a unit? If it is a write, it may have been planned before the unit was
 /// done, without the parity that is being filled. It marks the bitmap only just before it writes, so the unit waits
 /// for it.
-fn is_in_work(locks: &Locks, op: &Op) -> bool {
-    locks.conflicting(op.lock_range()).next().is_some()
+fn is_in_work(locks: &Locks, set: &Set, op: &Op) -> bool {
+    locks.conflicting(op.lock_range(set)).next().is_some()
 }
 
 /// Advance the active mark: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
@@ -198,7 +198,7 @@ fn pump_task(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool
         let op = if passes && ops.locks().is_empty() {
             None
         } else {
-            unit_op(set, id, unit).filter(|op| !passes || is_in_work(ops.locks(), op))
+            unit_op(set, id, unit).filter(|op| !passes || is_in_work(ops.locks(), set, op))
         };
         let now = call.now();
         let set = sets.get_mut(id);

@@ -17,7 +17,6 @@ use crate::cache::zone_at;
 use crate::events::RequestKind;
 use crate::geometry::units::unit_number;
 use crate::geometry::units::LINE_SECTORS;
-use crate::geometry::Geometry;
 use crate::io::state::ended::Past;
 use crate::io::state::footprint::narrow;
 use crate::io::state::lock::{LockMode, LockRange};
@@ -26,7 +25,6 @@ use crate::io::state::ops::Ops;
 use crate::journal::log::Log;
 use crate::journal::session::{ask_for_session, is_session_ending};
 use crate::journal::Journal;
-use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
 use crate::requests::piece::Cached;
 use crate::requests::Requests;
@@ -129,9 +127,10 @@ impl Cache {
 
 /// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
 /// soon as its rows are redone? It would revoke data that was acknowledged before it.
-fn begins_direct_write(ops: &Ops, range: LockRange) -> bool {
+fn begins_direct_write(ops: &Ops, set: &Set, range: LockRange) -> bool {
     ops.is_ready_or_awaits_journal(|op| {
-        op.phase() == Phase::Start && op.is_direct_write() && op.lock_range().conflicts(&range)
+        let is_of_set = op.set() == range.set;
+        is_of_set && op.phase() == Phase::Start && op.is_direct_write() && op.lock_range(set).conflicts(&range)
     })
 }
 
@@ -315,17 +314,10 @@ pub(crate) fn meets_direct_write(ops: &Ops, sets: &Sets, id: SetId, number: u64)
     if set.direct_writes() == 0 {
         return false;
     }
-    let at = SetLba(number * LINE_SECTORS);
-    let (unit, from) = match set.shape().at(at).geometry {
-        Geometry::Parity(parity) => {
-            let (stripe, _, row) = parity.locate(at);
-            (stripe.0, row.get())
-        }
-        _ => (at.get() / REGION_SECTORS, at.get() % REGION_SECTORS),
-    };
-    let lo = narrow(Sectors(from));
+    let (unit, from) = set.shape().exclusion_unit(SetLba(number * LINE_SECTORS));
+    let lo = narrow(from);
     let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
-    ops.locks().conflicting(range).any(|op| ops[op].is_direct_write()) || begins_direct_write(ops, range)
+    ops.locks().conflicting(range).any(|op| ops[op].is_direct_write()) || begins_direct_write(ops, set, range)
 }
 
 #[cfg(test)]

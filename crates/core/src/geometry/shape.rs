@@ -17,6 +17,7 @@
 
 use super::units::LINE_SECTORS;
 use super::{Geometry, Mirror, Parity};
+use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;
 use openraid_units::{MemberLba, Sectors, SetLba};
 
@@ -94,6 +95,22 @@ impl Shape {
     #[inline(always)]
     pub(crate) const fn work_side(&self) -> Side {
         Side::Only
+    }
+
+    /// The first sector of the exclusion unit of an address, and the place of the address in it: of a row in its stripe,
+    /// or of a sector in its region.
+    #[inline]
+    pub(crate) fn exclusion_unit(&self, at: SetLba) -> (SetLba, Sectors) {
+        match self.at(at).geometry {
+            Geometry::Parity(parity) => {
+                let (stripe, _, row) = parity.locate(at);
+                (parity.stripe_start(stripe), row)
+            }
+            _ => {
+                let within = at.get() % REGION_SECTORS;
+                (SetLba(at.get() - within), Sectors(within))
+            }
+        }
     }
 
     // ---- the set as a whole

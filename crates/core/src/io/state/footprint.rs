@@ -218,12 +218,13 @@ impl Op {
     }
 
     /// The range that it locks: rows of its stripe, or sectors of its region.
-    pub(crate) fn lock_range(&self) -> LockRange {
+    pub(crate) fn lock_range(&self, set: &Set) -> LockRange {
         let mode = if self.kind == OpKind::RowRead { LockMode::Shared } else { LockMode::Exclusive };
         let extent = match &self.footprint {
             Footprint::Rows(rows) => {
                 let (lo, hi) = rows.part.range();
-                return LockRange { set: self.set, unit: rows.stripe.0, lo, hi, mode };
+                let unit = self.parity(set).stripe_start(rows.stripe);
+                return LockRange { set: self.set, unit, lo, hi, mode };
             }
             Footprint::Extent(extent) => *extent,
             Footprint::Stretch(stretch) => stretch.whole(),
@@ -231,7 +232,16 @@ impl Op {
         };
         let lo = u32::try_from(extent.at.get() % REGION_SECTORS).expect("a region is small");
         let len = u32::try_from(extent.len.get()).expect("an extent lies in its region");
-        LockRange { set: self.set, unit: extent.at.get() / REGION_SECTORS, lo, hi: lo + len, mode }
+        let unit = SetLba(extent.at.get() - u64::from(lo));
+        LockRange { set: self.set, unit, lo, hi: lo + len, mode }
+    }
+
+    /// The number of the unit in which it locks its range, for readers: of its stripe or region.
+    pub(crate) fn unit_number(&self) -> u64 {
+        match &self.footprint {
+            Footprint::Rows(rows) => rows.stripe.0,
+            _ => self.extent().at.get() / REGION_SECTORS,
+        }
     }
 
     /// The sectors that a bitmap would mark for it: of a member, or of the set for RAID 10.
@@ -365,12 +375,14 @@ mod tests {
     #[test]
     fn a_row_write_locks_its_rows_and_marks_the_same_rows_of_the_members() {
         let (set, op) = (set(Level::Raid5, 2), row_write());
-        let range = op.lock_range();
-        assert_eq!((range.unit, range.lo, range.hi, range.mode), (5, 2, 6, LockMode::Exclusive));
+        let range = op.lock_range(&set);
+        // Stripe 5 of three data columns begins with sector 5 x 24.
+        assert_eq!((range.unit, range.lo, range.hi, range.mode), (SetLba(5 * 24), 2, 6, LockMode::Exclusive));
+        assert_eq!(op.unit_number(), 5);
         assert_eq!(op.marked_range(&set), (5 * 8 + 2, 5 * 8 + 6));
         assert_eq!(op.member_rows(&set), (MemberLba(5 * 8 + 4), MemberLba(5 * 8 + 6)));
         let read = Op { kind: OpKind::RowRead, ..op };
-        assert_eq!(read.lock_range().mode, LockMode::Shared);
+        assert_eq!(read.lock_range(&set).mode, LockMode::Shared);
     }
 
     #[test]
@@ -392,8 +404,8 @@ mod tests {
         let on = |kind| Op::new(kind, SetId(0), Footprint::Stretch(Stretch { side: Side::Only, at: SetLba(at), part }));
         for (kind, marked) in [(OpKind::Resync, (at, at + 8)), (OpKind::Destage, (at + 2, at + 5))] {
             let op = on(kind);
-            let range = op.lock_range();
-            assert_eq!((range.unit, range.lo, range.hi), (2, 16, 24));
+            let range = op.lock_range(&mirror);
+            assert_eq!((range.unit, range.lo, range.hi), (SetLba(2 * REGION_SECTORS), 16, 24));
             assert_eq!(op.marked_range(&mirror), marked, "{kind:?}");
             assert_eq!(op.extent(), Extent { side: Side::Only, at: SetLba(at + 2), len: Sectors(3) });
         }

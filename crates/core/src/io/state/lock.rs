@@ -1,13 +1,14 @@
 //! Exclusion: ranges of stripes or regions that operations lock.
 //!
-//! A unit is a stripe of a parity set, or a region of [`crate::limits::REGION_SECTORS`] of any other set. A range is in
-//! sectors of one member within the unit. An operation holds at most one range, so no two operations can wait for each
+//! A unit is a stripe of a parity set, or a region of [`crate::limits::REGION_SECTORS`] of any other set. Its first sector
+//! in the set is its name, because a stripe has another number on each side of a shape. A range is in sectors of one
+//! member within the unit. An operation holds at most one range, so no two operations can wait for each
 //! other. Conflicting ranges are granted in the order of their requests. Two shared ranges never conflict.
 //!
 //! All bookkeeping is in two tables that are as long as the table of operations.
 
 use alloc::vec::Vec;
-use openraid_units::SetId;
+use openraid_units::{SetId, SetLba};
 
 use crate::slab::NONE;
 
@@ -29,8 +30,8 @@ pub enum LockMode {
 pub struct LockRange {
     /// Which set.
     pub set: SetId,
-    /// Which unit of it.
-    pub unit: u64,
+    /// First sector of the unit in the set.
+    pub unit: SetLba,
     /// First sector within the unit.
     pub lo: u32,
     /// The sector after the range.
@@ -91,7 +92,7 @@ impl Locks {
 
     #[allow(clippy::cast_possible_truncation)] // masked to the table
     fn bucket(&self, range: &LockRange) -> usize {
-        let mixed = (range.unit ^ (u64::from(range.set.0) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (range.unit.get() ^ (u64::from(range.set.0) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as usize & (self.buckets.len() - 1)
     }
 
@@ -184,7 +185,7 @@ mod tests {
     use alloc::vec::Vec;
 
     fn range(unit: u64, lo: u32, hi: u32, mode: LockMode) -> LockRange {
-        LockRange { set: SetId(0), unit, lo, hi, mode }
+        LockRange { set: SetId(0), unit: SetLba(unit), lo, hi, mode }
     }
 
     #[test]

@@ -266,12 +266,13 @@ impl OpIo<'_> {
             // The parent holds the range.
             return self.on_locked(index);
         }
-        let range = op.lock_range();
+        let range = op.lock_range(self.sets.get(op.set));
         if self.ops.lock(index, range) {
             self.on_locked(index)
         } else {
             self.ops.hold_op(index, Wait::Range);
-            self.note(index, Reason::WaitedForLock, range.unit, 0);
+            let unit = self.ops[index].unit_number();
+            self.note(index, Reason::WaitedForLock, unit, 0);
             false
         }
     }
