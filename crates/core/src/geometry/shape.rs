@@ -113,6 +113,23 @@ impl Shape {
         }
     }
 
+    /// The unit to which a redo of this place of a member belongs, and the number of sectors to its end on the member. The
+    /// unit of a stripe is the stripe, by its first sector in the set; operations on the stripe wait for its redos. No
+    /// operation of a set without parity waits, so regions of its members do for an order.
+    pub(crate) fn redo_unit(&self, side: Side, at: MemberLba) -> (SetLba, Sectors) {
+        match self.on(side) {
+            Geometry::Parity(parity) => match parity.stripe_at(at) {
+                Some((stripe, row)) => (parity.stripe_start(stripe), parity.chunk() - row),
+                // Only a damaged record is there.
+                None => (SetLba(self.capacity.get()), Sectors(u64::MAX - at.get())),
+            },
+            _ => {
+                let within = at.get() % REGION_SECTORS;
+                (SetLba(at.get() - within), Sectors(REGION_SECTORS - within))
+            }
+        }
+    }
+
     // ---- the set as a whole
 
     /// Size of the set.

@@ -1,10 +1,8 @@
 //! The redo backlogs of sets at work: which rows are redone next, and which operations wait for them.
 
 use crate::array::set::Set;
-use crate::geometry::Geometry;
 use crate::journal::redo_backlog::{RedoBacklog, RedoState};
 use crate::journal::Journal;
-use crate::limits::REGION_SECTORS;
 use openraid_units::{Sectors, SetId};
 
 impl Journal {
@@ -28,12 +26,10 @@ impl Journal {
     /// Make the redo backlog of a set that was loaded, with writes of at most `most` sectors; false if it is empty.
     pub(super) fn note_backlog(&mut self, set: &mut Set, (id, array): (SetId, u8), most: Sectors) -> bool {
         let superblock = self.table();
-        let newest = self.replay.newest(superblock, &self.log, array);
-        let unit = match set.shape().on(set.shape().work_side()) {
-            Geometry::Parity(parity) => parity.chunk(),
-            _ => Sectors(REGION_SECTORS),
-        };
-        let backlog = RedoBacklog::new(id, array, (unit, most), newest);
+        let shape = set.shape();
+        let newest = self.replay.newest(superblock, &self.log, array, shape.work_side());
+        let redos = newest.into_redos(|side, at| shape.redo_unit(side, at), most);
+        let backlog = RedoBacklog::new(id, array, most, redos);
         if backlog.left == 0 {
             return false;
         }

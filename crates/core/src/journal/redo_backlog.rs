@@ -19,14 +19,16 @@
 //!
 //! If two records cover the same sectors of a member, only the newer one is written; if the member has newer bytes than the
 //! log, neither is. The rest is cut at the borders of units (stripes; regions of sets without parity) and sorted by unit,
-//! member and address. So all members are written once, upwards, and neighbouring records become one write.
+//! member and address. So all members are written once, upwards, and neighbouring records become one write. The first
+//! sector of a stripe in the set is its name here, because it has another number on each side of a shape.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use openraid_units::{DriveLba, MemberLba, Sectors, SetId, Slot};
+use openraid_units::{DriveLba, MemberLba, Sectors, SetId, SetLba, Slot};
 
 use super::replay::Replay;
 use crate::frames::Run;
+use crate::geometry::shape::Side;
 use crate::limits::{FRAME_BYTES, OP_COMMANDS_MAX};
 use crate::slab::NONE;
 
@@ -41,38 +43,46 @@ pub(crate) struct Source {
 /// The newest records for places of members, collected from the newest record to the oldest.
 #[derive(Default, Debug)]
 pub(crate) struct Newest {
-    /// By slot and start of a place: its end, and the bytes to be written there. No source: the member has newer bytes than
-    /// the log.
-    places: BTreeMap<(Slot, u64), (u64, Option<Source>)>,
+    /// By side, slot and start of a place: its end, and the bytes to be written there. No source: the member has newer bytes
+    /// than the log.
+    places: BTreeMap<(Side, Slot, u64), (u64, Option<Source>)>,
 }
 
 impl Newest {
     /// Add an older record: only those parts of its place count that no newer record covers.
-    pub(crate) fn add(&mut self, slot: Slot, (at, len): (MemberLba, Sectors), source: Option<Source>) {
+    pub(crate) fn add(&mut self, (side, slot): (Side, Slot), (at, len): (MemberLba, Sectors), source: Option<Source>) {
         let (start, end) = (at.get(), (at + len).get());
-        let before = self.places.range(..=(slot, start)).next_back().filter(|((own, _), _)| *own == slot);
+        let before = self.places.range((side, slot, 0)..=(side, slot, start)).next_back();
         let mut from = before.map_or(start, |(_, (known_to, _))| start.max(*known_to));
         while from < end {
-            let next = self.places.range((slot, from)..(slot, end)).next();
-            let (to, behind) = next.map_or((end, end), |((_, next), (known_to, _))| (*next, *known_to));
+            let next = self.places.range((side, slot, from)..(side, slot, end)).next();
+            let (to, behind) = next.map_or((end, end), |((.., next), (known_to, _))| (*next, *known_to));
             if from < to {
                 let source = source.map(|own| Source { from: own.from + Sectors(from - start), ..own });
-                self.places.insert((slot, from), (to, source));
+                self.places.insert((side, slot, from), (to, source));
             }
             from = behind;
         }
     }
 
-    /// The redos, cut at every multiple of `unit` sectors of a member, none longer than `most`.
-    fn into_redos(self, unit: Sectors, most: Sectors) -> Vec<PendingRedo> {
+    /// The redos, none longer than `most`, cut at the ends of units. `unit_of` gives the unit of a place on a member, and the
+    /// number of sectors to its end: see [`Shape::redo_unit`](crate::geometry::shape::Shape::redo_unit).
+    pub(crate) fn into_redos(
+        self,
+        unit_of: impl Fn(Side, MemberLba) -> (SetLba, Sectors),
+        most: Sectors,
+    ) -> Vec<PendingRedo> {
         let mut redos = Vec::new();
-        for ((slot, start), (end, source)) in self.places {
+        for ((side, slot, start), (end, source)) in self.places {
             let Some(source) = source else { continue };
             let mut at = start;
             while at < end {
-                let to = end.min((at / unit.get() + 1) * unit.get()).min(at + most.get());
+                let (unit, left) = unit_of(side, MemberLba(at));
+                let to = end.min(at + left.get()).min(at + most.get());
                 let source = Source { from: source.from + Sectors(at - start), ..source };
                 redos.push(PendingRedo {
+                    unit,
+                    side,
                     at: MemberLba(at),
                     slot,
                     len: Sectors(to - at),
@@ -82,7 +92,7 @@ impl Newest {
                 at = to;
             }
         }
-        redos.sort_unstable_by_key(|own| (own.at.get() / unit.get(), own.slot, own.at));
+        redos.sort_unstable_by_key(|own| (own.unit, own.slot, own.at));
         redos
     }
 }
@@ -101,6 +111,9 @@ pub(crate) enum RedoState {
 /// A write that a member must get from the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingRedo {
+    /// The unit of its place, and the side of the set on which the place is.
+    unit: SetLba,
+    side: Side,
     pub(super) at: MemberLba,
     pub(super) slot: Slot,
     pub(super) len: Sectors,
@@ -114,10 +127,24 @@ impl PendingRedo {
         (self.slot, self.at, self.len)
     }
 
+    /// The side of its set on which it is.
+    pub(crate) const fn side(&self) -> Side {
+        self.side
+    }
+
     /// The place of its bytes in the journal.
     pub(crate) const fn from(&self) -> DriveLba {
         self.source.from
     }
+}
+
+/// Rows of the members, in neighbouring stripes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberRows {
+    /// The first and the last of the stripes, each by its first sector in the set.
+    pub units: (SetLba, SetLba),
+    pub from: MemberLba,
+    pub to: MemberLba,
 }
 
 /// The redo records that the members of a set do not have yet.
@@ -126,9 +153,9 @@ pub(crate) struct RedoBacklog {
     set: SetId,
     /// The index of the set in the journal's table.
     array: u8,
-    /// Sectors of a member in one unit, and in one write.
-    unit: Sectors,
+    /// Maximum number of sectors of a member in one write.
     most: Sectors,
+    /// Sorted by unit, slot and place.
     pub(super) redos: Vec<PendingRedo>,
     /// All redos before this one have begun.
     first: usize,
@@ -150,14 +177,12 @@ pub(crate) struct RedoBacklog {
 }
 
 impl RedoBacklog {
-    /// A backlog in units of `unit` sectors of a member, in writes of at most `most` sectors.
-    pub(crate) fn new(set: SetId, array: u8, (unit, most): (Sectors, Sectors), newest: Newest) -> Self {
-        let redos = newest.into_redos(unit, most);
+    /// A backlog of these redos, as [`Newest::into_redos`] returns them, in writes of at most `most` sectors.
+    pub(crate) fn new(set: SetId, array: u8, most: Sectors, redos: Vec<PendingRedo>) -> Self {
         let left = redos.len();
         Self {
             set,
             array,
-            unit,
             most,
             redos,
             first: 0,
@@ -187,8 +212,8 @@ impl RedoBacklog {
     }
 
     /// The first redo of these rows that has not begun.
-    pub(crate) fn next_of(&self, from: u64, to: u64) -> Option<usize> {
-        self.pending(from, to).find(|index| self.redos[*index].state == RedoState::Waits)
+    pub(crate) fn next_of(&self, rows: MemberRows) -> Option<usize> {
+        self.pending(rows).find(|index| self.redos[*index].state == RedoState::Waits)
     }
 
     /// No more redos begin, for this reason or an earlier one.
@@ -270,17 +295,16 @@ impl RedoBacklog {
     }
 
     /// Redos in the units of these rows.
-    fn near(&self, from: u64, to: u64) -> core::ops::Range<usize> {
-        let (first, last) = (from / self.unit.get(), to.div_ceil(self.unit.get()));
-        let until = |unit| self.redos.partition_point(|own| own.at.get() / self.unit.get() < unit);
-        until(first)..until(last)
+    fn near(&self, (first, last): (SetLba, SetLba)) -> core::ops::Range<usize> {
+        let start = self.redos.partition_point(|own| own.unit < first);
+        start..self.redos.partition_point(|own| own.unit <= last)
     }
 
     /// The redos of these rows, on any member, that are not done.
-    pub(crate) fn pending(&self, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
-        self.near(from, to).filter(move |index| {
+    pub(crate) fn pending(&self, rows: MemberRows) -> impl Iterator<Item = usize> + '_ {
+        self.near(rows.units).filter(move |index| {
             let own = &self.redos[*index];
-            own.state != RedoState::Done && own.at.get() < to && (own.at + own.len).get() > from
+            own.state != RedoState::Done && own.at < rows.to && own.at + own.len > rows.from
         })
     }
 
@@ -297,14 +321,12 @@ impl RedoBacklog {
     /// extend beyond the write.
     pub(crate) fn run_from(&self, index: usize, block: u64) -> (usize, Sectors) {
         let first = &self.redos[index];
-        let unit = first.at.get() / self.unit.get();
         let (mut count, mut len) = (1, first.len);
         let whole =
             |own: &PendingRedo| own.source.from.get().is_multiple_of(block) && own.len.get().is_multiple_of(block);
         for pair in self.redos[index..].windows(2) {
             let next = &pair[1];
-            let adjoins =
-                next.slot == first.slot && next.at == first.at + len && next.at.get() / self.unit.get() == unit;
+            let adjoins = next.slot == first.slot && next.at == first.at + len && next.unit == first.unit;
             let fits = len + next.len <= self.most && count < OP_COMMANDS_MAX as usize;
             if !(adjoins && fits && whole(&pair[0]) && whole(next) && next.state == RedoState::Waits) {
                 break;
@@ -395,6 +417,16 @@ mod tests {
         (MemberLba(at), Sectors(len))
     }
 
+    /// The units of a set whose stripes have this number of rows and two data columns.
+    fn units(rows: u64) -> impl Fn(Side, MemberLba) -> (SetLba, Sectors) {
+        move |_, at| (SetLba(at.get() / rows * rows * 2), Sectors(rows - at.get() % rows))
+    }
+
+    /// Rows of the first stripe.
+    fn rows(from: u64, to: u64) -> MemberRows {
+        MemberRows { units: (SetLba(0), SetLba(0)), from: MemberLba(from), to: MemberLba(to) }
+    }
+
     /// The source of each sector of a member, found by writing all records from the oldest to the newest.
     fn written(records: &[(Slot, u64, u64, Option<Source>)], slot: Slot, sectors: u64) -> Vec<Option<u64>> {
         let mut written = alloc::vec![None; usize::try_from(sectors).unwrap()];
@@ -419,8 +451,10 @@ mod tests {
                 })
                 .collect();
             let mut newest = Newest::default();
-            records.iter().for_each(|(slot, at, len, source)| newest.add(*slot, place(*at, *len), *source));
-            let redos = newest.into_redos(Sectors(16), Sectors(8));
+            records
+                .iter()
+                .for_each(|(slot, at, len, source)| newest.add((Side::Only, *slot), place(*at, *len), *source));
+            let redos = newest.into_redos(units(16), Sectors(8));
             for slot in (0..3).map(Slot) {
                 let mut found = alloc::vec![None; 128];
                 for own in redos.iter().filter(|own| own.slot == slot) {
@@ -442,19 +476,19 @@ mod tests {
         let mut newest = Newest::default();
         let slot = Slot(1);
         for (n, at) in [0, 8, 16, 32, 40, 64].into_iter().enumerate() {
-            newest.add(slot, place(at, 8), source(800 - 8 * n as u64, 1));
+            newest.add((Side::Only, slot), place(at, 8), source(800 - 8 * n as u64, 1));
         }
-        newest.add(Slot(0), place(24, 8), source(1600, 1));
-        let mut backlog = RedoBacklog::new(SetId(0), 0, (Sectors(48), Sectors(16)), newest);
+        newest.add((Side::Only, Slot(0)), place(24, 8), source(1600, 1));
+        let mut backlog = RedoBacklog::new(SetId(0), 0, Sectors(16), newest.into_redos(units(48), Sectors(16)));
         let order: Vec<u64> = backlog.redos.iter().map(|own| own.at.get()).collect();
         assert_eq!(order, [24, 0, 8, 16, 32, 40, 64]);
         assert_eq!(backlog.run_from(0, 8), (1, Sectors(8)));
         assert_eq!(backlog.run_from(1, 8), (2, Sectors(16)), "no longer than it may be");
         assert_eq!(backlog.run_from(1, 64), (1, Sectors(8)), "its blocks reach over its ends");
         assert_eq!(backlog.run_from(5, 8), (1, Sectors(8)), "the next unit is another one's");
-        assert_eq!(backlog.pending(4, 30).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(backlog.pending(rows(4, 30)).collect::<Vec<_>>(), [0, 1, 2, 3]);
         backlog.set_state(1, 3, RedoState::Done);
-        assert_eq!(backlog.pending(4, 30).collect::<Vec<_>>(), [0]);
+        assert_eq!(backlog.pending(rows(4, 30)).collect::<Vec<_>>(), [0]);
         backlog.set_state(0, 1, RedoState::InWork);
         assert_eq!((backlog.next(), backlog.left), (Some(4), 4));
         backlog.set_state(0, 1, RedoState::Waits);

@@ -20,6 +20,7 @@ use crate::cache::lines::Mask;
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::events::CommandError;
+use crate::geometry::shape::Side;
 use crate::geometry::units::unit_at;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::io::state::command::Command;
@@ -113,7 +114,7 @@ impl Replay {
     ///   still be in the log.
     /// - A write left the member out, because the slot had no member or one that was to be filled later. It has been filled
     ///   since.
-    pub(super) fn newest(&self, superblock: &JournalSuperblock, log: &Log, array: u8) -> Newest {
+    pub(super) fn newest(&self, superblock: &JournalSuperblock, log: &Log, array: u8, side: Side) -> Newest {
         let ring = superblock.ring();
         let mut newest = Newest::default();
         for entry in self.entries.iter().rev().filter(|entry| superblock.counts(array, entry.sequence)) {
@@ -136,7 +137,7 @@ impl Replay {
             for is_in_log in [true, false] {
                 let own = entry.entry.records.iter().rev().filter(|record| record.array() == array);
                 let places = own.filter_map(place_of).filter(|(.., source)| source.is_some() == is_in_log);
-                places.for_each(|(slot, place, source)| newest.add(slot, place, source));
+                places.for_each(|(slot, place, source)| newest.add((side, slot), place, source));
             }
         }
         newest

@@ -7,7 +7,6 @@ use crate::actions::{Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
 use crate::background::start::start_task;
 use crate::events::CommandError;
-use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
 use crate::io::state::command::JournalWork;
 use crate::io::state::command::{Command, Hold};
@@ -19,6 +18,7 @@ use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::issue::class_of;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::hold_for_commands;
+use crate::journal::redo_backlog::MemberRows;
 use crate::journal::replay::refuse_start;
 use crate::journal::window::SILENT;
 use crate::journal::Journal;
@@ -36,21 +36,28 @@ const NO_ROOM: &str =
     "a member has no room for the writes that the journal holds for it: make room, then start the array again";
 
 /// The rows of a parity set's members that an operation touches.
-fn member_rows_of(sets: &Sets, op: &Op) -> Option<(u64, u64)> {
-    let Geometry::Parity(parity) = op.geometry(sets.get(op.set)) else { return None };
-    let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
+fn member_rows_of(sets: &Sets, op: &Op) -> Option<MemberRows> {
+    let set = sets.get(op.set);
+    if !set.shape().has_parity() {
+        return None;
+    }
+    let parity = set.shape().parity(op.side());
+    let rows_of = |first, last, lo, hi| MemberRows {
+        units: (parity.stripe_start(first), parity.stripe_start(last)),
+        from: parity.member_lba(first, lo),
+        to: parity.member_lba(last, hi),
+    };
     if let Footprint::Rows(rows) = &op.footprint {
-        let (first, (lo, hi)) = (start(rows.stripe), rows.part.range());
-        return Some((first + u64::from(lo), first + u64::from(hi)));
+        let (lo, hi) = rows.part.range();
+        return Some(rows_of(rows.stripe, rows.stripe, Sectors(u64::from(lo)), Sectors(u64::from(hi))));
     }
     let Extent { at, len, .. } = op.extent();
     let (first, _, within) = parity.locate(at);
-    let from = start(first) + within.get();
     if within + len <= parity.chunk() {
-        return Some((from, from + len.get()));
+        return Some(rows_of(first, first, within, within + len));
     }
     let (last, ..) = parity.locate(at + (len - Sectors(1)));
-    Some((start(first), start(last) + parity.chunk().get()))
+    Some(rows_of(first, last, Sectors::ZERO, parity.chunk()))
 }
 
 /// May one more redo begin that no operation waits for, with `out` at work? Operations that wait for places or frames
@@ -83,11 +90,11 @@ fn may_redo(sets: &Sets, journal: &Journal, number: usize) -> bool {
 /// Is a redo of its rows pending, in a backlog that is not over?
 pub(super) fn is_held_by_redo(sets: &Sets, journal: &Journal, op: &Op) -> bool {
     let replay = journal.replay();
-    let (Some(number), Some((from, to))) = (replay.number_of(op.set), member_rows_of(sets, op)) else {
+    let (Some(number), Some(rows)) = (replay.number_of(op.set), member_rows_of(sets, op)) else {
         return false;
     };
     let backlog = replay.backlog(number);
-    !backlog.is_over() && backlog.pending(from, to).next().is_some()
+    !backlog.is_over() && backlog.pending(rows).next().is_some()
 }
 
 /// The device of the journal to read from, other than the one that was tried.
@@ -223,10 +230,10 @@ impl OpIo<'_> {
             let Some(waiting) = self.ops.next_redo_waiter() else { break };
             let (set, rows) = (self.ops[waiting].set, member_rows_of(self.sets, &self.ops[waiting]));
             let number = self.journal.replay().number_of(set);
-            let (Some(number), Some((from, to))) = (number, rows) else { continue };
+            let (Some(number), Some(rows)) = (number, rows) else { continue };
             while may_redo(self.sets, self.journal, number) {
                 let backlog = self.journal.replay().backlog(number);
-                let Some(index) = backlog.next_of(from, to) else { break };
+                let Some(index) = backlog.next_of(rows) else { break };
                 let room = self.call.actions().has_room() && self.ops.may_make_awaited_op();
                 if !room || !self.begin_redo(number, index, true) {
                     self.journal.replay_mut().ask();
@@ -245,7 +252,7 @@ impl OpIo<'_> {
         let (id, own) = (backlog.owner().0, backlog.redo(index));
         let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
-        let (side, (slot, at, _)) = (set.shape().work_side(), own.place());
+        let (side, (slot, at, _)) = (own.side(), own.place());
         if slot.0 >= set.slots() || !set.writable().contains(slot) {
             // The slot has no member. A later one is filled by a rebuild.
             redos_done(self.journal, self.sets, id, index, count);
@@ -300,10 +307,10 @@ impl OpIo<'_> {
             // Its parent has waited.
             return false;
         }
-        let Some((from, to)) = member_rows_of(self.sets, op) else { return false };
+        let Some(rows) = member_rows_of(self.sets, op) else { return false };
         let (set, stripe) = (op.set, op.stripe().map_or(0, |stripe| stripe.0));
         let Some(backlog) = self.journal.replay_mut().backlog_of(set) else { return false };
-        if backlog.pending(from, to).next().is_none() {
+        if backlog.pending(rows).next().is_none() {
             return false;
         }
         if backlog.is_over() {
