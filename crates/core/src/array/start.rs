@@ -124,13 +124,13 @@ impl Arrays {
     pub(crate) fn add_array(
         &mut self,
         base: &Base,
-        (capacity, block): (Sectors, BlockSize),
+        block: BlockSize,
         stripe: Sectors,
         volume: Volume,
     ) -> Result<ArrayId, AdminError> {
         let id = self.free_number().ok_or(AdminError::Full("array"))?;
         let piece = Divisor::new(piece_of(&base.limits, stripe.bytes()).get());
-        self.put(id, Array::new(capacity, block, volume, piece, base.now));
+        self.put(id, Array::new(block, volume, piece, base.now));
         Ok(id)
     }
 
@@ -158,8 +158,9 @@ impl Arrays {
                 return Err(AdminError::NotPossible("a span of a nested array cannot be nested itself"));
             };
             let need = Sectors(superblock.data_offset.get().saturating_add(superblock.data_size.get()));
-            if need > array.capacity {
-                return Err(AdminError::TooSmall { have: array.capacity, need });
+            let have = array.capacity(|set| sets.get(set).shape());
+            if need > have {
+                return Err(AdminError::TooSmall { have, need });
             }
             block = block.max(array.block).max(superblock.logical_block().unwrap_or(BlockSize::B512));
             pairs.push((set, superblock.data_offset.offset()));
@@ -177,13 +178,8 @@ impl Arrays {
         };
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
         let Geometry::Striped(geometry) = geometry else { unreachable!("RAID 0 is striped") };
-        let capacity = geometry.capacity().round_down(block.sectors());
-        let array = self.add_array(
-            base,
-            (capacity, block),
-            geometry.full_stripe(),
-            Volume::Striped { geometry, spans: pairs },
-        )?;
+        let stripe = geometry.full_stripe();
+        let array = self.add_array(base, block, stripe, Volume::Striped { geometry, spans: pairs })?;
         let mut gathers = false;
         for span in spans {
             let entry = self.get_mut(*span);

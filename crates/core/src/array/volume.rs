@@ -44,6 +44,15 @@ impl Volume {
         }
     }
 
+    /// Number of sectors.
+    #[inline]
+    fn sectors<'a>(&self, shape_of: impl Fn(SetId) -> &'a Shape) -> Sectors {
+        match self {
+            Self::Direct(set) => shape_of(*set).capacity(),
+            Self::Striped { geometry, .. } => geometry.capacity(),
+        }
+    }
+
     /// Number of sets.
     pub(crate) fn set_count(&self) -> usize {
         match self {
@@ -64,8 +73,9 @@ impl Volume {
 /// An array that takes host requests.
 #[derive(Debug)]
 pub(crate) struct Array {
-    pub(super) capacity: Sectors,
     pub(super) block: BlockSize,
+    /// Its size is a multiple of this block, the one with which it started. A nested array over it may have larger ones.
+    granule: BlockSize,
     pub(super) volume: Volume,
     /// Requests are cut at multiples of this many bytes: whole stripes, if frames allow it.
     pub(super) piece: Divisor,
@@ -87,10 +97,10 @@ pub(crate) struct Array {
 
 impl Array {
     /// An array without requests that begins at `now`. Requests are cut at multiples of `piece` bytes.
-    pub(crate) fn new(capacity: Sectors, block: BlockSize, volume: Volume, piece: Divisor, now: Instant) -> Self {
+    pub(crate) fn new(block: BlockSize, volume: Volume, piece: Divisor, now: Instant) -> Self {
         Self {
-            capacity,
             block,
+            granule: block,
             volume,
             piece,
             stopping: false,
@@ -104,10 +114,11 @@ impl Array {
         }
     }
 
-    /// Its size for hosts.
+    /// Its size for hosts. It changes with the shapes of the sets, so nothing may keep it.
     #[inline(always)]
-    pub(crate) const fn capacity(&self) -> Sectors {
-        self.capacity
+    pub(crate) fn capacity<'a>(&self, shape_of: impl Fn(SetId) -> &'a Shape) -> Sectors {
+        // Blocks are powers of two.
+        Sectors(self.volume.sectors(shape_of).get() & !(self.granule.sectors().get() - 1))
     }
 
     /// Its block for hosts.

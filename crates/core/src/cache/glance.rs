@@ -35,7 +35,7 @@ impl Cache {
         for request in submitted.take(GLANCES_MAX) {
             let Some(array) = arrays.find(request.array) else { continue };
             let at = Bytes(request.offset.get()).sectors_floor();
-            if at >= array.capacity() {
+            if at >= array.capacity(shape_of) {
                 continue;
             }
             let (set, at, _) = array.volume().map(at, shape_of);

@@ -175,7 +175,7 @@ impl Cache {
     /// Read ahead for the stream whose turn it is; true if a request was made.
     pub(crate) fn pump_read_ahead(
         &mut self,
-        arrays: &Arrays,
+        (arrays, sets): (&Arrays, &Sets),
         requests: &mut Requests,
         pool: &mut Pool,
         limits: &Limits,
@@ -186,7 +186,7 @@ impl Cache {
             let id = ArrayId(u16::try_from(at).expect("few arrays"));
             self.ahead.turn = at + 1;
             let Some(array) = arrays.find(id).filter(|array| !array.is_stopping()) else { continue };
-            let capacity = array.capacity().get();
+            let capacity = array.capacity(|set| sets.get(set).shape()).get();
             let step = self.ahead.step;
             let Some((stream, from, to)) = self.ahead.streams.get_mut(id).next_wanted(capacity, step) else {
                 continue;

@@ -559,7 +559,12 @@ impl Controller {
             return true;
         }
         if self.cache.wants_ahead()
-            && self.cache.pump_read_ahead(&self.arrays, &mut self.requests, &mut self.pool, &self.base.limits)
+            && self.cache.pump_read_ahead(
+                (&self.arrays, &self.sets),
+                &mut self.requests,
+                &mut self.pool,
+                &self.base.limits,
+            )
         {
             return true;
         }
@@ -654,7 +659,7 @@ impl Controller {
     /// Size of an array, if it runs.
     #[must_use]
     pub fn capacity(&self, array: ArrayId) -> Option<Bytes> {
-        self.arrays.find(array).map(|a| a.capacity().bytes())
+        self.arrays.find(array).map(|a| a.capacity(|set| self.sets.get(set).shape()).bytes())
     }
 
     /// Is no work of a host in progress?

@@ -24,7 +24,7 @@ impl Controller {
         let index = self.requests.admit(request);
         let BlockRequest { array, kind, offset, len, .. } = request;
         self.base.trace.request(&self.requests, index, || What::Arrived { array, kind, offset, len });
-        if let Err(status) = check(&self.arrays, &request) {
+        if let Err(status) = check(&self.arrays, &self.sets, &request) {
             self.requests.get_mut(index).fail(status);
             return self.finish_request(index, actions);
         }

@@ -40,8 +40,7 @@ impl Controller {
                 return Err(error);
             }
         };
-        let capacity = assembly.geometry.capacity().round_down(block.sectors());
-        let array = match self.add_array((capacity, block), assembly.geometry.full_stripe(), id) {
+        let array = match self.add_array(block, assembly.geometry.full_stripe(), id) {
             Ok(array) => array,
             Err(error) => {
                 self.base.channels.release(&drives);
@@ -62,13 +61,8 @@ impl Controller {
     }
 
     /// An array over one set, of which requests are cut at stripes of this length.
-    fn add_array(
-        &mut self,
-        (capacity, block): (Sectors, BlockSize),
-        stripe: Sectors,
-        set: SetId,
-    ) -> Result<ArrayId, AdminError> {
-        let array = self.arrays.add_array(&self.base, (capacity, block), stripe, Volume::Direct(set))?;
+    fn add_array(&mut self, block: BlockSize, stripe: Sectors, set: SetId) -> Result<ArrayId, AdminError> {
+        let array = self.arrays.add_array(&self.base, block, stripe, Volume::Direct(set))?;
         self.cache.begin_array(array);
         Ok(array)
     }
@@ -115,8 +109,7 @@ impl Controller {
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
         let rows_max = rows_max_of(&self.base.limits, &geometry, info.block, 0)?;
         self.base.channels.claim(&[drive], id)?;
-        let capacity = info.capacity.round_down(info.block.sectors());
-        let array = self.add_array((capacity, info.block), geometry.full_stripe(), id)?;
+        let array = self.add_array(info.block, geometry.full_stripe(), id)?;
         let set = Set::passed_through(array, geometry, drive, (info.block, rows_max), &self.base.limits);
         self.put_set(id, set);
         Ok(AdminOutcome::Started(array))

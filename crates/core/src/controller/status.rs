@@ -58,12 +58,13 @@ impl Controller {
         let health = if early && sets.iter().any(rebuilds) { Health::Optimal } else { health };
         let direct = matches!(array.volume(), Volume::Direct(_)).then(|| sets[0]);
         let metadata = direct.and_then(|s| s.metadata.as_ref());
+        let capacity = array.capacity(|set| self.sets.get(set).shape());
         Some(ArrayStatus {
             array: id,
-            capacity: array.capacity(),
+            capacity,
             whole_to: match direct {
-                _ if sets.iter().all(|s| s.health() == Health::Optimal) => array.capacity(),
-                Some(set) => set.restored_to().min(array.capacity()),
+                _ if sets.iter().all(|s| s.health() == Health::Optimal) => capacity,
+                Some(set) => set.restored_to().min(capacity),
                 None => Sectors::ZERO,
             },
             health,

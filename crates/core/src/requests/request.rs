@@ -11,6 +11,7 @@
 //! ```
 
 use crate::actions::ReplyStatus;
+use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::{Frames, Run};
@@ -243,10 +244,10 @@ impl Requests {
 }
 
 /// Does a request fit its array, and does the array take requests?
-pub(crate) fn check(arrays: &Arrays, request: &BlockRequest) -> Result<(), ReplyStatus> {
+pub(crate) fn check(arrays: &Arrays, sets: &Sets, request: &BlockRequest) -> Result<(), ReplyStatus> {
     let array = arrays.find(request.array).ok_or(ReplyStatus::Offline)?;
     if array.is_stopping() {
         return Err(ReplyStatus::Offline);
     }
-    check_range(request, array.capacity().bytes())
+    check_range(request, array.capacity(|set| sets.get(set).shape()).bytes())
 }

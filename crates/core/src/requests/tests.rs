@@ -35,7 +35,7 @@ impl Bench {
         let limits = Limits { requests_max: 4, pieces_max: 8, ..Limits::small() };
         let mut arrays = Arrays::new();
         let (volume, piece) = (Volume::Direct(SetId(0)), Divisor::new(16_384));
-        arrays.put(ARRAY, Array::new(Sectors::kib(1024), BlockSize::B512, volume, piece, Instant::ZERO));
+        arrays.put(ARRAY, Array::new(BlockSize::B512, volume, piece, Instant::ZERO));
         let (requests, actions) = (Requests::new(&limits), Actions::new(&limits));
         Self { requests, arrays, host: Frames::new(0, frames), actions }
     }
