@@ -236,3 +236,157 @@ impl Shape {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::units::{unit_at, unit_number, unit_sectors, STRETCH_SECTORS};
+    use crate::geometry::{Fragment, Level, SetSpec};
+    use alloc::vec::Vec;
+
+    /// Small sets of each level and layout. Those without parity have several regions.
+    fn shapes() -> Vec<Shape> {
+        let mut shapes = Vec::new();
+        let mut add = |level, members: u16, chunk, layout, member_size| {
+            let sizes = alloc::vec![Sectors(member_size); usize::from(members)];
+            let (chunk, member_size) = (Sectors(chunk), Sectors(member_size));
+            shapes.push(Shape::of(&SetSpec { level, members, chunk, layout, member_size, member_sizes: &sizes }));
+        };
+        add(Level::Passthrough, 1, 0, 0, 5000);
+        add(Level::Linear, 3, 0, 0, 1500);
+        for chunk in [8, 32] {
+            add(Level::Raid0, 3, chunk, 2, 1700);
+            for (members, layout) in [(4, 0x102), (5, 0x102), (4, 0x201), (4, 0x1_0201), (3, 0x103)] {
+                add(Level::Raid10, members, chunk, layout, 2100);
+            }
+            for members in 3..6 {
+                add(Level::Raid4, members, chunk, 0, 70);
+                (0..6).for_each(|layout| add(Level::Raid5, members, chunk, layout, 130));
+                for layout in [0, 1, 2, 3, 4, 5, 8, 9, 10, 16, 20] {
+                    add(Level::Raid6, members + 1, chunk, layout, 130);
+                }
+            }
+        }
+        (1..4).for_each(|members| add(Level::Raid1, members, 0, 0, 4500));
+        shapes
+    }
+
+    fn addresses(shape: &Shape) -> impl Iterator<Item = SetLba> {
+        (0..shape.capacity().get()).map(SetLba)
+    }
+
+    /// The place of a sector on a member, of its first copy.
+    fn place_of(geometry: &Geometry, at: SetLba) -> Fragment {
+        match geometry {
+            Geometry::Passthrough(map) => map.map(at),
+            Geometry::Linear(map) => map.map(at),
+            Geometry::Striped(map) => map.map(at),
+            Geometry::Mirror(map) => map.copies(at).next().unwrap(),
+            Geometry::Parity(map) => {
+                let (stripe, column, row) = map.locate(at);
+                let (slot, lba) = (map.slot_of(stripe, column), map.member_lba(stripe, row));
+                Fragment { slot, lba, len: map.chunk() - row }
+            }
+        }
+    }
+
+    #[test]
+    fn a_steady_shape_has_one_geometry_at_each_of_its_addresses() {
+        for shape in shapes() {
+            let geometry = shape.on(Side::Only);
+            assert_eq!((shape.capacity(), shape.slots()), (geometry.capacity(), geometry.members()));
+            for at in addresses(&shape) {
+                let reach = shape.at(at);
+                assert_eq!((reach.side, reach.until.offset()), (Side::Only, geometry.capacity()));
+                assert!(core::ptr::eq(reach.geometry, geometry));
+            }
+        }
+    }
+
+    #[test]
+    fn an_exclusion_unit_is_a_stripe_or_a_region_and_its_first_sector_names_it() {
+        for shape in shapes() {
+            for at in addresses(&shape) {
+                let (unit, within) = shape.exclusion_unit(at);
+                assert!(unit <= at);
+                assert_eq!(shape.exclusion_unit(unit), (unit, Sectors::ZERO), "{shape:?} {at:?}");
+                let Geometry::Parity(parity) = shape.on(Side::Only) else {
+                    assert_eq!(unit + within, at);
+                    assert_eq!((unit.get() % REGION_SECTORS, within.get()), (0, at.get() % REGION_SECTORS));
+                    continue;
+                };
+                // Sectors of one row of a stripe are in the same place of their members, so they exclude each other.
+                let stripe = parity.locate(at).0;
+                assert_eq!(parity.locate(unit), (stripe, 0, Sectors::ZERO));
+                assert_eq!(place_of(shape.at(at).geometry, at).lba, parity.member_lba(stripe, within));
+            }
+        }
+    }
+
+    #[test]
+    fn dirty_units_divide_a_set_without_gaps_and_each_lies_in_one_exclusion_unit() {
+        for shape in shapes() {
+            let (mut start, mut number) = (SetLba::ZERO, 0);
+            while start.offset() < shape.capacity() {
+                let (unit, len) = unit_at(&shape, start);
+                assert!(!len.is_zero() && start + len <= SetLba::ZERO + shape.capacity());
+                assert_eq!((unit, unit_sectors(&shape, start), unit_number(&shape, start)), (start, len, number));
+                if !shape.has_parity() {
+                    assert_eq!(len, Sectors(STRETCH_SECTORS).min(shape.capacity() - start.offset()));
+                }
+                for at in (start.get()..(start + len).get()).map(SetLba) {
+                    assert_eq!(unit_at(&shape, at), (start, len), "{shape:?} {at:?}");
+                    assert_eq!(shape.exclusion_unit(at).0, shape.exclusion_unit(start).0);
+                }
+                (start, number) = (start + len, number + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_redo_on_a_member_belongs_to_the_stripe_of_its_rows() {
+        for shape in shapes().into_iter().filter(Shape::has_parity) {
+            let parity = shape.parity(Side::Only);
+            for at in addresses(&shape) {
+                let (unit, row) = shape.exclusion_unit(at);
+                let lba = place_of(shape.at(at).geometry, at).lba;
+                assert_eq!(shape.redo_unit(Side::Only, lba), (unit, parity.chunk() - row), "{shape:?} {at:?}");
+            }
+            let end = MemberLba::ZERO + parity.member_extent();
+            let (unit, left) = shape.redo_unit(Side::Only, end);
+            assert!(unit.offset() == shape.capacity() && left > parity.chunk(), "it comes after all stripes");
+        }
+        let mirror = shapes().into_iter().find(Shape::is_plain_mirror).unwrap();
+        let unit = mirror.redo_unit(Side::Only, MemberLba(REGION_SECTORS + 7));
+        assert_eq!(unit, (SetLba(REGION_SECTORS), Sectors(REGION_SECTORS - 7)));
+    }
+
+    #[test]
+    fn what_a_rebuild_has_restored_ends_before_the_first_stripe_that_lacks_a_row() {
+        for shape in shapes().into_iter().filter(|shape| shape.has_parity() || shape.is_plain_mirror()) {
+            let geometry = shape.on(Side::Only);
+            for filled in (0..140).map(MemberLba) {
+                let open = addresses(&shape).find(|at| place_of(geometry, *at).lba >= filled);
+                let first = |at: SetLba| if shape.has_parity() { shape.exclusion_unit(at).0 } else { at };
+                if let Some(open) = open.map(first) {
+                    assert_eq!(shape.restored_by(filled), open.offset(), "{shape:?} {filled:?}");
+                }
+                let floor = shape.whole_stripes(filled.offset());
+                let ends = |to: u64| !shape.has_parity() || to.is_multiple_of(shape.parity(Side::Only).chunk().get());
+                assert_eq!(Some(floor.get()), (0..=filled.get()).rev().find(|to| ends(*to)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_is_redundant_if_it_survives_the_loss_of_some_member() {
+        for shape in shapes() {
+            let slots = SlotSet::first_n(shape.slots());
+            let survives_one = slots.iter().any(|slot| shape.survives(SlotSet::one(slot)));
+            assert_eq!(shape.is_redundant(), survives_one, "{shape:?}");
+            assert_eq!(shape.is_redundant_without(SlotSet::EMPTY), survives_one);
+            assert_eq!(shape.losses_survived_without(SlotSet::EMPTY) > 0, survives_one);
+            assert_eq!(shape.is_mirror(), shape.is_plain_mirror() || shape.is_striped_mirror());
+        }
+    }
+}
