@@ -28,24 +28,24 @@ pub(crate) enum Volume {
 
 impl Volume {
     /// The place of `at`, and how far it continues there on one side of the set's shape.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn map<'a>(&self, at: Sectors, shape_of: impl Fn(SetId) -> &'a Shape) -> (SetId, SetLba, Sectors) {
         match self {
             Self::Direct(set) => {
                 let at = SetLba(at.get());
-                (*set, at, shape_of(*set).at(at).until - at)
+                (*set, at, shape_of(*set).at(at).until() - at)
             }
             Self::Striped { geometry, spans } => {
                 let fragment = geometry.map(SetLba(at.get()));
                 let (set, data_offset) = spans[fragment.slot.index()];
                 let at = SetLba(fragment.lba.get()) + data_offset;
-                (set, at, fragment.len.min(shape_of(set).at(at).until - at))
+                (set, at, fragment.len.min(shape_of(set).at(at).until() - at))
             }
         }
     }
 
     /// Number of sectors.
-    #[inline]
+    #[inline(always)]
     fn sectors<'a>(&self, shape_of: impl Fn(SetId) -> &'a Shape) -> Sectors {
         match self {
             Self::Direct(set) => shape_of(*set).capacity(),
@@ -75,7 +75,7 @@ impl Volume {
 pub(crate) struct Array {
     pub(super) block: BlockSize,
     /// Its size is a multiple of this block, the one with which it started. A nested array over it may have larger ones.
-    granule: BlockSize,
+    granule: Sectors,
     pub(super) volume: Volume,
     /// Requests are cut at multiples of this many bytes: whole stripes, if frames allow it.
     pub(super) piece: Divisor,
@@ -100,7 +100,7 @@ impl Array {
     pub(crate) fn new(block: BlockSize, volume: Volume, piece: Divisor, now: Instant) -> Self {
         Self {
             block,
-            granule: block,
+            granule: block.sectors(),
             volume,
             piece,
             stopping: false,
@@ -118,7 +118,7 @@ impl Array {
     #[inline(always)]
     pub(crate) fn capacity<'a>(&self, shape_of: impl Fn(SetId) -> &'a Shape) -> Sectors {
         // Blocks are powers of two.
-        Sectors(self.volume.sectors(shape_of).get() & !(self.granule.sectors().get() - 1))
+        Sectors(self.volume.sectors(shape_of).get() & self.granule.get().wrapping_neg())
     }
 
     /// Its block for hosts.

@@ -323,7 +323,7 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
         Geometry::Parity(parity) => {
             let (stripe, lo) = (StripeIndex(from / parity.chunk().get()), narrow(Sectors(from % parity.chunk().get())));
             let part = Part::first(lo, lo + narrow(Sectors(len)), set.rows_max());
-            UnitRange::Rows(StripeRows { side, stripe, part, columns: Columns::All })
+            UnitRange::Rows(StripeRows::new(side, stripe, part, Columns::All))
         }
         Geometry::Mirror(mirror) => {
             let (at, len) = match (kind, task.slot) {
@@ -333,7 +333,7 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
                 }
                 _ => (SetLba(from), len),
             };
-            UnitRange::Stretch(Stretch { side, at, part: Part::first(0, narrow(Sectors(len)), set.rows_max()) })
+            UnitRange::Stretch(Stretch::new(side, at, Part::first(0, narrow(Sectors(len)), set.rows_max())))
         }
         _ => return None,
     };

@@ -28,13 +28,13 @@ fn repair_op(sets: &Sets, id: SetId, repair: Repair) -> Option<(Op, Option<Repai
             let len = whole.min(parity.chunk() - within);
             let lo = narrow(within);
             let part = Part::first(lo, lo + narrow(len), set.rows_max());
-            (UnitRange::Rows(StripeRows { side, stripe, part, columns: Columns::All }), len)
+            (UnitRange::Rows(StripeRows::new(side, stripe, part, Columns::All)), len)
         }
         Geometry::Mirror(mirror) => {
             let (at, run) = mirror.inverse(slot, from)?;
             let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
             let len = whole.min(run).min(in_region);
-            (UnitRange::Stretch(Stretch { side, at, part: Part::first(0, narrow(len), set.rows_max()) }), len)
+            (UnitRange::Stretch(Stretch::new(side, at, Part::first(0, narrow(len), set.rows_max()))), len)
         }
         _ => return None,
     };

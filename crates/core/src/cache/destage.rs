@@ -16,7 +16,6 @@ use crate::cache::lines::Mask;
 use crate::cache::may_sweep;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::geometry::shape::Reach;
 use crate::geometry::units::{lines_of, unit_sectors, LINE_SECTORS};
 use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
@@ -140,14 +139,15 @@ impl Cache {
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(sets, journal, unit, len);
         let data = DestageData { unit, epoch, lines, why };
-        let Reach { geometry, side, .. } = set.shape().at(at);
-        let range = if let Geometry::Parity(parity) = geometry {
+        let reach = set.shape().at(at);
+        let side = reach.side();
+        let range = if let Geometry::Parity(parity) = reach.geometry() {
             let columns = Columns::Dirty { band: SlotSet::EMPTY, next: 0 };
             let part = Part::not_begun(0, narrow(parity.chunk()));
             let stripe = parity.locate(at).0;
-            UnitRange::Rows(StripeRows { side, stripe, part, columns })
+            UnitRange::Rows(StripeRows::new(side, stripe, part, columns))
         } else {
-            UnitRange::Stretch(Stretch { side, at, part: Part::not_begun(0, narrow(len)) })
+            UnitRange::Stretch(Stretch::new(side, at, Part::not_begun(0, narrow(len))))
         };
         Op::destage_of(entry.set, range, data)
     }

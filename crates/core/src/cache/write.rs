@@ -230,7 +230,7 @@ impl Cache {
     /// Drop from clean lines the range that an operation has written past the cache: a read may have brought old data
     /// meanwhile.
     pub(crate) fn forget_written(&mut self, sets: &Sets, id: SetId, past: Past) {
-        let chunk = || sets.get(id).shape().parity(past.side).chunk();
+        let chunk = || sets.get(id).shape().parity(past.side()).chunk();
         let columns_apart = if past.columns > 1 { chunk() } else { Sectors::ZERO };
         for column in 0..u64::from(past.columns) {
             self.invalidate(id, past.at + columns_apart * column, past.len);
@@ -369,11 +369,7 @@ mod tests {
         assert!(valid(&bench) && matches!(pass(&mut bench, piece, 8), Cached::Past(_)) && !valid(&bench));
         // A read has brought old data meanwhile.
         keep(&mut bench);
-        bench.cache.forget_written(
-            &bench.sets,
-            SET,
-            Past { side: Side::Only, at: SetLba(8), len: Sectors(8), columns: 1 },
-        );
+        bench.cache.forget_written(&bench.sets, SET, Past::of(Side::Only, SetLba(8), Sectors(8)));
         assert!(!valid(&bench));
     }
 

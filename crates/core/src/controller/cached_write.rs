@@ -161,9 +161,9 @@ impl Controller {
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.base.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
-        let shape = self.sets.get(set).shape();
-        let step = || What::Cached { set, unit: unit_number(shape, start), len: taken, entry };
-        self.base.trace.piece(&self.requests, piece, step);
+        let sets = &self.sets;
+        let unit = || unit_number(sets.get(set).shape(), start);
+        self.base.trace.piece(&self.requests, piece, || What::Cached { set, unit: unit(), len: taken, entry });
         Cached::Taken
     }
 

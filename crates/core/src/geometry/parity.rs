@@ -163,9 +163,20 @@ impl Parity {
         SetLba((chunk << self.shift) + within.0)
     }
     /// The first sector of a stripe in the set.
+    #[inline(always)]
     #[must_use]
     pub fn stripe_start(&self, stripe: StripeIndex) -> SetLba {
-        self.set_lba(stripe, 0, Sectors::ZERO)
+        assert!(stripe.0 < self.stripes, "{stripe:?} is after the last of {} stripes", self.stripes);
+        SetLba((stripe.0 * u64::from(self.data_columns)) << self.shift)
+    }
+    /// The first sector of the stripe of an address.
+    #[inline(always)]
+    #[must_use]
+    pub fn stripe_start_of(&self, at: SetLba) -> SetLba {
+        let chunk = at.0 >> self.shift;
+        let (stripe, column) = self.by_columns.divide(chunk);
+        assert!(stripe < self.stripes, "{at:?} is outside a parity set of {}", self.capacity());
+        SetLba((chunk - column) << self.shift)
     }
     /// The place of a row of a stripe on every member. `within` may be the chunk, for the end of the stripe.
     #[must_use]

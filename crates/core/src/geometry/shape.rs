@@ -32,10 +32,29 @@ pub(crate) enum Side {
 /// The geometry at an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach<'a> {
-    pub geometry: &'a Geometry,
-    pub side: Side,
+    geometry: &'a Geometry,
+    side: Side,
+    until: SetLba,
+}
+
+impl<'a> Reach<'a> {
+    /// The geometry.
+    #[inline(always)]
+    pub(crate) const fn geometry(&self) -> &'a Geometry {
+        self.geometry
+    }
+
+    /// The side.
+    #[inline(always)]
+    pub(crate) const fn side(&self) -> Side {
+        self.side
+    }
+
     /// The address from which on another answer holds.
-    pub until: SetLba,
+    #[inline(always)]
+    pub(crate) const fn until(&self) -> SetLba {
+        self.until
+    }
 }
 
 /// See the module.
@@ -101,7 +120,7 @@ impl Shape {
     /// or of a sector in its region.
     #[inline]
     pub(crate) fn exclusion_unit(&self, at: SetLba) -> (SetLba, Sectors) {
-        match self.at(at).geometry {
+        match self.at(at).geometry() {
             Geometry::Parity(parity) => {
                 let (stripe, _, row) = parity.locate(at);
                 (parity.stripe_start(stripe), row)
@@ -297,8 +316,8 @@ mod tests {
             assert_eq!((shape.capacity(), shape.slots()), (geometry.capacity(), geometry.members()));
             for at in addresses(&shape) {
                 let reach = shape.at(at);
-                assert_eq!((reach.side, reach.until.offset()), (Side::Only, geometry.capacity()));
-                assert!(core::ptr::eq(reach.geometry, geometry));
+                assert_eq!((reach.side(), reach.until().offset()), (Side::Only, geometry.capacity()));
+                assert!(core::ptr::eq(reach.geometry(), geometry));
             }
         }
     }
@@ -318,7 +337,7 @@ mod tests {
                 // Sectors of one row of a stripe are in the same place of their members, so they exclude each other.
                 let stripe = parity.locate(at).0;
                 assert_eq!(parity.locate(unit), (stripe, 0, Sectors::ZERO));
-                assert_eq!(place_of(shape.at(at).geometry, at).lba, parity.member_lba(stripe, within));
+                assert_eq!(place_of(shape.at(at).geometry(), at).lba, parity.member_lba(stripe, within));
             }
         }
     }
@@ -349,7 +368,7 @@ mod tests {
             let parity = shape.parity(Side::Only);
             for at in addresses(&shape) {
                 let (unit, row) = shape.exclusion_unit(at);
-                let lba = place_of(shape.at(at).geometry, at).lba;
+                let lba = place_of(shape.at(at).geometry(), at).lba;
                 assert_eq!(shape.redo_unit(Side::Only, lba), (unit, parity.chunk() - row), "{shape:?} {at:?}");
             }
             let end = MemberLba::ZERO + parity.member_extent();

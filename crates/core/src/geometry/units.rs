@@ -2,7 +2,7 @@
 //!
 //! A unit is a stripe of a parity set, or a range of [`STRETCH_SECTORS`] of any other set. Its first sector is its name.
 
-use crate::geometry::shape::{Reach, Shape};
+use crate::geometry::shape::Shape;
 use crate::geometry::Geometry;
 use crate::limits::FRAME_BYTES;
 use openraid_units::{Sectors, SetLba};
@@ -11,32 +11,32 @@ use openraid_units::{Sectors, SetLba};
 pub(crate) const STRETCH_SECTORS: u64 = 256;
 
 /// First sector of the dirty unit of a place of a set, and the unit's sectors of data.
-#[inline]
+#[inline(always)]
 pub(crate) fn unit_at(shape: &Shape, at: SetLba) -> (SetLba, Sectors) {
-    let Reach { geometry, until, .. } = shape.at(at);
-    match geometry {
-        Geometry::Parity(parity) => (parity.stripe_start(parity.locate(at).0), parity.full_stripe()),
+    let reach = shape.at(at);
+    match reach.geometry() {
+        Geometry::Parity(parity) => (parity.stripe_start_of(at), parity.full_stripe()),
         _ => {
             let start = SetLba(at.get() - at.get() % STRETCH_SECTORS);
-            (start, Sectors(STRETCH_SECTORS).min(until - start))
+            (start, Sectors(STRETCH_SECTORS).min(reach.until() - start))
         }
     }
 }
 
 /// The sectors of data of the dirty unit that begins here.
-#[inline]
+#[inline(always)]
 pub(crate) fn unit_sectors(shape: &Shape, start: SetLba) -> Sectors {
-    let Reach { geometry, until, .. } = shape.at(start);
-    match geometry {
+    let reach = shape.at(start);
+    match reach.geometry() {
         Geometry::Parity(parity) => parity.full_stripe(),
-        _ => Sectors(STRETCH_SECTORS).min(until - start),
+        _ => Sectors(STRETCH_SECTORS).min(reach.until() - start),
     }
 }
 
 /// The number of the dirty unit that begins here, on its side, for readers.
 pub(crate) fn unit_number(shape: &Shape, start: SetLba) -> u64 {
     start.get()
-        / match shape.at(start).geometry {
+        / match shape.at(start).geometry() {
             Geometry::Parity(parity) => parity.full_stripe().get(),
             _ => STRETCH_SECTORS,
         }

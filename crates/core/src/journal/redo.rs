@@ -358,7 +358,7 @@ pub(super) fn fragments(set: &Set, own: Extent) -> impl Iterator<Item = (Slot, M
     let parts = core::iter::from_fn(move || {
         let from = to;
         (from < own.len).then(|| {
-            let (places, len) = places_of(set.shape().on(own.side), own.at + from, own.len - from);
+            let (places, len) = places_of(set.shape().on(own.side()), own.at + from, own.len - from);
             to = from + len;
             (places, from, len)
         })

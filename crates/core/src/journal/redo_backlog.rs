@@ -142,9 +142,16 @@ impl PendingRedo {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberRows {
     /// The first and the last of the stripes, each by its first sector in the set.
-    pub units: (SetLba, SetLba),
-    pub from: MemberLba,
-    pub to: MemberLba,
+    units: (SetLba, SetLba),
+    from: MemberLba,
+    to: MemberLba,
+}
+
+impl MemberRows {
+    /// The rows from `from` to `to`, which lie in the stripes from the first to the last of `units`.
+    pub(crate) const fn new(units: (SetLba, SetLba), from: MemberLba, to: MemberLba) -> Self {
+        Self { units, from, to }
+    }
 }
 
 /// The redo records that the members of a set do not have yet.

@@ -377,7 +377,7 @@ mod tests {
     /// A write of the first column of stripe 0.
     fn row_write() -> Op {
         let columns = Columns::Named { first: 0, count: 1 };
-        let rows = StripeRows { side: Side::Only, stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
+        let rows = StripeRows::new(Side::Only, StripeIndex(0), Part::whole(0, 8), columns);
         Op::new(OpKind::RowWrite, SET, Footprint::Rows(rows))
     }
 

@@ -122,12 +122,10 @@ fn redo_next(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) {
         let ppl = sets.get_mut(id).ppl.as_mut().expect("it has logs");
         ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
         let rows_max = sets.get(id).rows_max();
-        let rows = StripeRows {
-            side: sets.get(id).shape().work_side(),
-            stripe: entry.stripe,
-            part: Part::first(entry.lo, entry.hi, rows_max),
-            columns: Columns::Named { first: entry.first, count: entry.columns },
-        };
+        let side = sets.get(id).shape().work_side();
+        let part = Part::first(entry.lo, entry.hi, rows_max);
+        let columns = Columns::Named { first: entry.first, count: entry.columns };
+        let rows = StripeRows::new(side, entry.stripe, part, columns);
         let op = Op::reparity(id, rows, entry.slot);
         let key = ops.put(op);
         sets.get_mut(id).begin_op();

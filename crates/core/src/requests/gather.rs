@@ -400,7 +400,7 @@ impl Requests {
     /// The part of a piece of a stream that goes to the members by itself, of `len` sectors from `at`: whole stripes, or
     /// a part that cannot be gathered. `None` if the next part was gathered.
     pub(crate) fn gather(&mut self, index: u32, set: &Set, id: SetId, (at, len): (SetLba, Sectors)) -> Option<Sectors> {
-        let Geometry::Parity(parity) = set.shape().at(at).geometry else { return Some(len) };
+        let Geometry::Parity(parity) = set.shape().at(at).geometry() else { return Some(len) };
         let Some(stream) = self.pieces[index].stream() else { return Some(len) };
         let full = parity.full_stripe();
         let into = Sectors(at.get()) % full;
@@ -558,7 +558,7 @@ impl Requests {
         let GatherState::Making { run, ref left, ops } = gather.state else { unreachable!("it needs operations") };
         let set = sets.get(id);
         let (first, (end, count, next)) = (self.gathers.parts[run], self.gathers.run(run));
-        let side = set.shape().at(first.at).side;
+        let side = set.shape().at(first.at).side();
         let parity = set.shape().parity(side);
         let new = || parity.split(first.at, Sectors(end.get() - first.at.get()), Sectors(set.rows_max().into()));
         let mut left = left.clone().unwrap_or_else(new);
@@ -578,11 +578,11 @@ impl Requests {
             let row = parity.row(segment.stripe);
             let band = (first_column..first_column + columns).map(|column| row.slot_of(column)).collect();
             let columns = Columns::Gathered { first: first_column, band };
-            return Op::gathered(id, StripeRows { side, stripe: segment.stripe, part, columns }, is_fua, index);
+            return Op::gathered(id, StripeRows::new(side, segment.stripe, part, columns), is_fua, index);
         }
         let payload = Payload::Host(first.from + (segment.set_lba - first.at).bytes());
         let columns = Columns::Named { first: first_column, count: columns };
-        let range = HostRange::Rows(StripeRows { side, stripe: segment.stripe, part, columns });
+        let range = HostRange::Rows(StripeRows::new(side, segment.stripe, part, columns));
         self.pieces[first.piece].begin_op();
         Op::write(id, range, payload, None).for_piece(first.piece, false, is_fua)
     }

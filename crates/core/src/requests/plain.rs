@@ -5,7 +5,6 @@ use openraid_units::{Sectors, SetId, SetLba};
 use crate::array::set::Member;
 use crate::array::sets::Sets;
 use crate::call::Base;
-use crate::geometry::shape::Reach;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{narrow, Columns, Extent, StripeRows};
 use crate::io::state::op::{HostRange, Op};
@@ -52,8 +51,9 @@ pub(crate) fn discard_op(
     let (set, channels) = (sets.get(set_id), &base.channels);
     let op = |range| Op::discard(set_id, range).for_request(request);
     let info = |m: &Member| channels.get(m.drive()).map(|c| c.info());
-    let Reach { geometry, side, .. } = set.shape().at(at);
-    if let Geometry::Parity(parity) = geometry {
+    let reach = set.shape().at(at);
+    let side = reach.side();
+    if let Geometry::Parity(parity) = reach.geometry() {
         let trusted = base.planted.has(Flaw::DiscardTrusted)
             && set.members().iter().filter(|m| m.is_active()).all(|m| info(m).is_some_and(|i| i.discard));
         let safe = trusted || channels.discards_to_zeroes(set);
@@ -63,10 +63,10 @@ pub(crate) fn discard_op(
             return (len.min(to_end), None);
         }
         let part = Part::whole(0, narrow(parity.chunk()));
-        return (to_end, Some(op(HostRange::Rows(StripeRows { side, stripe, part, columns: Columns::All }))));
+        return (to_end, Some(op(HostRange::Rows(StripeRows::new(side, stripe, part, Columns::All)))));
     }
     let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
     let len = len.min(in_region);
     let any = set.members().iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
-    (len, any.then(|| op(HostRange::Extent(Extent { side, at, len }))))
+    (len, any.then(|| op(HostRange::Extent(Extent::new(side, at, len)))))
 }

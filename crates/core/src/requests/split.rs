@@ -11,7 +11,6 @@ use openraid_units::{Sectors, SetId, SetLba};
 
 use crate::array::sets::Sets;
 use crate::events::RequestKind;
-use crate::geometry::shape::Reach;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{narrow, Columns, Extent, StripeRows};
 use crate::io::state::op::{Edges, HostRange, Op, Payload};
@@ -43,12 +42,9 @@ impl Requests {
         }
         let segment = segment?;
         let from = walk_start + (segment.set_lba - base);
-        let rows = StripeRows {
-            side,
-            stripe: segment.stripe,
-            part: Part::whole(narrow(segment.lo), narrow(segment.hi)),
-            columns: Columns::Named { first: segment.first_column, count: segment.columns },
-        };
+        let part = Part::whole(narrow(segment.lo), narrow(segment.hi));
+        let columns = Columns::Named { first: segment.first_column, count: segment.columns };
+        let rows = StripeRows::new(side, segment.stripe, part, columns);
         let parity = sets.get(set).shape().parity(side);
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
@@ -69,7 +65,8 @@ impl Requests {
         let set = sets.get(set_id);
         let from = self.pieces[index].split();
         let block = set.block().sectors();
-        let Reach { geometry, side, .. } = set.shape().at(at);
+        let reach = set.shape().at(at);
+        let (geometry, side) = (reach.geometry(), reach.side());
         if let Geometry::Parity(parity) = geometry {
             let whole = set.is_whole() && !set.has_bad();
             if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
@@ -83,7 +80,7 @@ impl Requests {
         let has_frames = self.pieces[index].run().is_some();
         let len = op_len(geometry, (at, len), is_read, has_frames);
         debug_assert!((len % block).is_zero());
-        let op = self.piece_op(index, set_id, HostRange::Extent(Extent { side, at, len }), (from, from + len));
+        let op = self.piece_op(index, set_id, HostRange::Extent(Extent::new(side, at, len)), (from, from + len));
         self.pieces[index].split_off(len);
         debug_assert!(op.payload() != Payload::None);
         Some(op)

@@ -28,10 +28,23 @@ pub(crate) enum EndedFor {
 /// each a chunk later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Past {
-    pub side: Side,
+    pub(in crate::io) side: Side,
     pub at: SetLba,
     pub len: Sectors,
     pub columns: u16,
+}
+
+impl Past {
+    /// The side of the shape on which it is.
+    pub(crate) const fn side(&self) -> Side {
+        self.side
+    }
+
+    /// For tests: sectors of one column.
+    #[cfg(test)]
+    pub(crate) const fn of(side: Side, at: SetLba, len: Sectors) -> Self {
+        Self { side, at, len, columns: 1 }
+    }
 }
 
 /// What an operation reports while it is in work.

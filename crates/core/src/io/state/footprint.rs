@@ -33,9 +33,22 @@ pub(crate) enum Footprint {
 /// Sectors of a set, on one side of its shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    pub side: Side,
+    pub(in crate::io) side: Side,
     pub at: SetLba,
     pub len: Sectors,
+}
+
+impl Extent {
+    /// These sectors.
+    #[inline(always)]
+    pub(crate) const fn new(side: Side, at: SetLba, len: Sectors) -> Self {
+        Self { side, at, len }
+    }
+
+    /// The side of the shape on which they are.
+    pub(crate) const fn side(&self) -> Side {
+        self.side
+    }
 }
 
 /// Sectors of the member in a slot.
@@ -50,13 +63,19 @@ pub(crate) struct MemberExtent {
 /// Sectors of a set, on one side of its shape, worked through in parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
-    pub side: Side,
+    pub(in crate::io) side: Side,
     pub at: SetLba,
     /// Counted from `at`: its range begins with 0.
     pub part: Part,
 }
 
 impl Stretch {
+    /// A range from `at` on, with this part of it in work.
+    #[inline(always)]
+    pub(crate) const fn new(side: Side, at: SetLba, part: Part) -> Self {
+        Self { side, at, part }
+    }
+
     /// All of it.
     pub(crate) fn whole(&self) -> Extent {
         Extent { side: self.side, at: self.at, len: Sectors(u64::from(self.part.range().1)) }
@@ -73,7 +92,7 @@ impl Stretch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StripeRows {
     /// The side of the shape on which the stripe has this number.
-    pub side: Side,
+    pub(in crate::io) side: Side,
     pub stripe: StripeIndex,
     /// In rows of the stripe.
     pub part: Part,
@@ -103,6 +122,12 @@ const fn columns_of(band: SlotSet) -> u16 {
 }
 
 impl StripeRows {
+    /// These rows and columns of a stripe.
+    #[inline(always)]
+    pub(crate) const fn new(side: Side, stripe: StripeIndex, part: Part, columns: Columns) -> Self {
+        Self { side, stripe, part, columns }
+    }
+
     /// The first column that a request names, and the number of columns; 0 for operations without a request.
     #[inline(always)]
     pub(crate) const fn named(&self) -> (u16, u16) {
@@ -218,6 +243,7 @@ impl Op {
     }
 
     /// The range that it locks: rows of its stripe, or sectors of its region.
+    #[inline(always)]
     pub(crate) fn lock_range(&self, set: &Set) -> LockRange {
         let mode = if self.kind == OpKind::RowRead { LockMode::Shared } else { LockMode::Exclusive };
         let extent = match &self.footprint {

@@ -339,7 +339,7 @@ mod tests {
     }
 
     fn fragment_of(set: &Set, at: u64) -> Option<Fragment> {
-        fragment_at(set.shape().at(SetLba(at)).geometry, SetLba(at))
+        fragment_at(set.shape().at(SetLba(at)).geometry(), SetLba(at))
     }
 
     /// The slot and the sector of a member that have each sector of a set, one sector at a time.

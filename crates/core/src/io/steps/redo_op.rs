@@ -42,10 +42,9 @@ fn member_rows_of(sets: &Sets, op: &Op) -> Option<MemberRows> {
         return None;
     }
     let parity = set.shape().parity(op.side());
-    let rows_of = |first, last, lo, hi| MemberRows {
-        units: (parity.stripe_start(first), parity.stripe_start(last)),
-        from: parity.member_lba(first, lo),
-        to: parity.member_lba(last, hi),
+    let rows_of = |first, last, lo, hi| {
+        let units = (parity.stripe_start(first), parity.stripe_start(last));
+        MemberRows::new(units, parity.member_lba(first, lo), parity.member_lba(last, hi))
     };
     if let Footprint::Rows(rows) = &op.footprint {
         let (lo, hi) = rows.part.range();
