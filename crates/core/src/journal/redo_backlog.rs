@@ -92,7 +92,7 @@ impl Newest {
                 at = to;
             }
         }
-        redos.sort_unstable_by_key(|own| (own.unit, own.slot, own.at));
+        redos.sort_unstable_by_key(|redo| (redo.unit, redo.slot, redo.at));
         redos
     }
 }
@@ -303,15 +303,15 @@ impl RedoBacklog {
 
     /// Redos in the units of these rows.
     fn near(&self, (first, last): (SetLba, SetLba)) -> core::ops::Range<usize> {
-        let start = self.redos.partition_point(|own| own.unit < first);
-        start..self.redos.partition_point(|own| own.unit <= last)
+        let start = self.redos.partition_point(|redo| redo.unit < first);
+        start..self.redos.partition_point(|redo| redo.unit <= last)
     }
 
     /// The redos of these rows, on any member, that are not done.
     pub(crate) fn pending(&self, rows: MemberRows) -> impl Iterator<Item = usize> + '_ {
         self.near(rows.units).filter(move |index| {
-            let own = &self.redos[*index];
-            own.state != RedoState::Done && own.at < rows.to && own.at + own.len > rows.from
+            let redo = &self.redos[*index];
+            redo.state != RedoState::Done && redo.at < rows.to && redo.at + redo.len > rows.from
         })
     }
 
