@@ -2,6 +2,7 @@
 
 use crate::deny::deny;
 use crate::licences::licences;
+use crate::oldest::oldest;
 use crate::programs::run_tests;
 use crate::purity::purity;
 use crate::step::{cargo, cargo_output, root, run_all, Outcome};
@@ -44,10 +45,10 @@ pub fn lint() -> Outcome {
     ])
 }
 
-/// All tests with the optimiser on, the long ones included.
+/// A build with the minimum Rust version, and all tests with the optimiser on, the long ones included.
 pub fn soak() -> Outcome {
     let arguments = ["test", "--workspace", "--release", "--no-fail-fast", "--", "--include-ignored"];
-    run_all(&[("soak", &|| cargo(&arguments, &[SOAK, SESSIONS, REQUIRE_PEERS]))])
+    run_all(&[("oldest Rust", &oldest), ("soak", &|| cargo(&arguments, &[SOAK, SESSIONS, REQUIRE_PEERS]))])
 }
 
 /// Every benchmark of the workspace. `--benches` would also build libraries and programs, which have none.

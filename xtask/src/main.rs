@@ -16,6 +16,7 @@ mod layers;
 mod licences;
 mod links;
 mod names;
+mod oldest;
 mod pictures;
 mod places;
 mod plain;
@@ -52,7 +53,16 @@ const COMMANDS: &[Chore] = &[
     ("deny", deny::deny, "the same by cargo-deny, which is installed if it is missing"),
     ("docs", docs::docs, "build the book of docs/ and follow its links; mdbook is installed if it is missing"),
     ("bless", bless::bless, "make golden files again from their oracles"),
-    ("soak", ci::soak, "all tests, the long ones included, with the optimiser on"),
+    (
+        "oldest",
+        oldest::oldest,
+        "build with the minimum Rust version of the manifest, which is installed if it is missing",
+    ),
+    (
+        "soak",
+        ci::soak,
+        "all tests, the long ones included, with the optimiser on, and a build with the minimum Rust version",
+    ),
     ("bench", ci::bench, "every benchmark of the workspace"),
 ];
 
