@@ -3,7 +3,7 @@
 use crate::deny::deny;
 use crate::licences::licences;
 use crate::oldest::oldest;
-use crate::programs::run_tests;
+use crate::programs::{build_tests, run_programs, Program};
 use crate::purity::purity;
 use crate::step::{cargo, cargo_output, root, run_all, Outcome};
 use crate::tidy::tidy;
@@ -28,7 +28,6 @@ pub fn ci() -> Outcome {
         ("python", &python),
         ("tests", &tests),
         ("determinism", &determinism),
-        ("planted bugs", &planted_bugs),
     ])
 }
 
@@ -71,7 +70,11 @@ fn clippy() -> Outcome {
 }
 
 fn tests() -> Outcome {
-    run_tests(&[REQUIRE_PEERS])?;
+    // With all programs: tests run programs of other packages, which cargo does not build for them.
+    let mut programs = build_tests(&["build", "--workspace", "--bins", "--tests"])?;
+    // The last one is begun at once: its build, of another profile, computes while tests wait.
+    programs.push(planted_bugs());
+    run_programs(programs, &[REQUIRE_PEERS])?;
     cargo(&["test", "--workspace", "--doc"], &[])
 }
 
@@ -100,8 +103,15 @@ const OPTIMISED: [&str; 9] =
     ["run", "--quiet", "-p", "openraid-sim", "--profile", "hunt", "--features", "planted", "--example"];
 
 /// Each bug that can be planted in the engine is found by the run that found it before, or by one of the next.
-fn planted_bugs() -> Outcome {
-    cargo(&[&OPTIMISED[..], &["hunt", "--", "--slice"]].concat(), &[])
+fn planted_bugs() -> Program {
+    Program {
+        package: "sim".into(),
+        title: "planted bugs".into(),
+        path: std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into(),
+        arguments: OPTIMISED.iter().chain(&["hunt", "--", "--slice"]).map(|word| (*word).to_owned()).collect(),
+        folder: root(),
+        log: root().join("target/planted-bugs.log"),
+    }
 }
 
 /// The same seeds give the same decisions in every profile.

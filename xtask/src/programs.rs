@@ -10,31 +10,64 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// A program that cargo has built, and the folder that it is to run in.
-struct Program {
-    title: String,
-    path: PathBuf,
-    folder: PathBuf,
+/// A program that is to run.
+pub struct Program {
+    /// Its package.
+    pub package: String,
+    /// Its name for a person.
+    pub title: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The folder that it is to run in.
+    pub folder: PathBuf,
+    /// The file for what it prints.
+    pub log: PathBuf,
 }
 
-/// Programs that run at once on each processor: half of their time they wait.
+/// Programs that run at once on each processor: one that waits, and one that computes.
 const EACH_PROCESSOR: usize = 2;
+/// The packages whose tests wait for most of their time.
+const WAITING: [&str; 5] = ["interop", "nbd", "openraid", "oracle", "runtime"];
+/// The programs that take longest: none of them should be the last one that runs.
+const LONG: [&str; 4] = [
+    "interop: tests/both_ways.rs",
+    "interop: tests/journal.rs",
+    "openraid: tests/taken_by_md.rs",
+    "openraid-lab: tests/laboratory.rs",
+];
 
-/// Build all test programs of the workspace and run several at once. What each prints comes as a whole when it has ended. One
-/// that fails stops no other one.
-pub fn run_tests(environment: &[(&str, &str)]) -> Outcome {
-    // With all programs: tests run programs of other packages, which cargo does not build for them.
-    let messages = cargo_messages(&["build", "--workspace", "--bins", "--tests"])?;
+/// Build test programs by these arguments of cargo. Packages that wait come first and packages that compute last, with the long
+/// programs of each at that end of the list.
+pub fn build_tests(build: &[&str]) -> Result<Vec<Program>, String> {
+    let messages = cargo_messages(build)?;
     let mut programs = messages.iter().filter_map(program).collect::<Vec<_>>();
-    programs.sort_by(|a, b| a.title.cmp(&b.title));
+    programs.sort_by_cached_key(|program| {
+        let is_short = !LONG.contains(&&*program.title);
+        if WAITING.contains(&&*program.package) {
+            (0, is_short, program.title.clone())
+        } else {
+            (1, !is_short, program.title.clone())
+        }
+    });
     println!("{} test programs", programs.len());
+    Ok(programs)
+}
+
+/// Run these programs, several at once. What each prints comes as a whole when it has ended. One that fails stops no other one.
+pub fn run_programs(programs: Vec<Program>, environment: &[(&str, &str)]) -> Outcome {
     let queue = Mutex::new(VecDeque::from(programs));
     let failed = Mutex::new(Vec::new());
     let at_once = std::thread::available_parallelism().map_or(2, usize::from) * EACH_PROCESSOR;
+    // Threads by hand: this program has none of the crates that it checks.
     std::thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| loop {
-                let next = queue.lock().expect("no thread panics with it").pop_front();
+        for number in 0..at_once {
+            // From both ends, so that programs that compute fill the time in which others wait.
+            let take = if number % 2 == 0 { VecDeque::pop_front } else { VecDeque::pop_back };
+            let (queue, failed) = (&queue, &failed);
+            scope.spawn(move || loop {
+                let next = take(&mut queue.lock().expect("no thread panics with it"));
                 let Some(program) = next else { return };
                 if let Err(why) = run(&program, environment) {
                     failed.lock().expect("no thread panics with it").push(why);
@@ -60,22 +93,22 @@ fn program(message: &serde_json::Value) -> Option<Program> {
     let (kind, name) = (message["target"]["kind"][0].as_str()?, message["target"]["name"].as_str()?);
     let title =
         if kind == "test" { format!("{package}: tests/{name}.rs") } else { format!("{package}: {kind} {name}") };
-    Some(Program { title, path, folder })
+    let log = path.with_extension("log");
+    Some(Program { package, title, path, arguments: Vec::new(), folder, log })
 }
 
 /// Run one, its two outputs in one file, in the order in which they were written.
 fn run(program: &Program, environment: &[(&str, &str)]) -> Outcome {
-    let Program { title, path, folder } = program;
+    let Program { title, path, arguments, folder, log, .. } = program;
     println!("     Running {title}");
-    let log = path.with_extension("log");
     let fault = |error| format!("{title}: {}: {error}", log.display());
-    let file = File::create(&log).map_err(fault)?;
+    let file = File::create(log).map_err(fault)?;
     let start = Instant::now();
     let mut command = Command::new(path);
-    command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder).envs(environment.iter().copied());
+    command.args(arguments).current_dir(folder).env("CARGO_MANIFEST_DIR", folder).envs(environment.iter().copied());
     command.stdout(file.try_clone().map_err(fault)?).stderr(file);
     let status = command.status().map_err(|error| format!("{title} does not start: {error}"))?;
-    let text = read(&log).map_err(fault)?;
+    let text = read(log).map_err(fault)?;
     let mut out = std::io::stdout().lock();
     let written = writeln!(out, "\n---- {title}, {:.1} s ----", start.elapsed().as_secs_f64())
         .and_then(|()| out.write_all(&text))

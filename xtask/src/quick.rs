@@ -2,6 +2,7 @@
 //! the change touches and of their dependents.
 
 use crate::ci::format;
+use crate::programs::{build_tests, run_programs, Program};
 use crate::step::{cargo, cargo_output, root, run_all, Outcome};
 use crate::tidy::tidy;
 use std::collections::BTreeSet;
@@ -34,9 +35,17 @@ pub fn quick() -> Outcome {
     let selected: Vec<&str> = reached.iter().flat_map(|name| ["-p", name]).collect();
     let clippy =
         || when(!reached.is_empty(), &[&["clippy", "--all-targets"], &*selected, &["--", "-D", "warnings"]].concat());
-    let tests = || when(!reached.is_empty(), &[&["test", "--lib", "--bins"], &*selected].concat());
-    let torture = || if reached.contains(MACHINE) { torture() } else { Ok(()) };
-    run_all(&[("format", &format), ("tidy", &tidy), ("clippy", &clippy), ("unit tests", &tests), ("torture", &torture)])
+    let run = || {
+        if reached.is_empty() {
+            return Ok(());
+        }
+        let mut programs = build_tests(&[&["test", "--no-run", "--lib", "--bins"], &*selected].concat())?;
+        if reached.contains(MACHINE) {
+            programs.insert(0, torture()?);
+        }
+        run_programs(programs, &[])
+    };
+    run_all(&[("format", &format), ("tidy", &tidy), ("clippy", &clippy), ("unit tests, and torture", &run)])
 }
 
 fn when(wanted: bool, arguments: &[&str]) -> Outcome {
@@ -47,19 +56,22 @@ fn when(wanted: bool, arguments: &[&str]) -> Outcome {
     }
 }
 
-/// Power cuts in simulated machines. The day decides the runs: those of yesterday are known.
-fn torture() -> Outcome {
+/// Power cuts in simulated machines, while the unit tests run. The day decides the runs: those of yesterday are known.
+fn torture() -> Result<Program, String> {
     let day = lines("date", &["+%Y%m%d"])?.concat();
-    let runs = format!("{day}00001..{day}99999");
     cargo(&["build", "--quiet", "-p", "openraid-lab"], &[])?;
-    let mut command = Command::new("timeout");
     // Told to end, the laboratory starts no further run, and prints what the runs met.
-    command.args(["--preserve-status", TORTURE, "cargo", "run", "--quiet", "-p", "openraid-lab", "--", "torture"]);
-    let status = command.args(["--seeds", &runs]).current_dir(root()).status();
-    match status.map_err(|error| format!("timeout does not start: {error}; install coreutils"))? {
-        status if status.success() => Ok(()),
-        status => Err(format!("torture ended with {status}")),
-    }
+    let words =
+        ["--preserve-status", TORTURE, "cargo", "run", "--quiet", "-p", "openraid-lab", "--", "torture", "--seeds"];
+    let runs = format!("{day}00001..{day}99999");
+    Ok(Program {
+        package: "openraid-lab".into(),
+        title: format!("{TORTURE} s of torture"),
+        path: "timeout".into(),
+        arguments: words.iter().map(|word| (*word).to_owned()).chain([runs]).collect(),
+        folder: root(),
+        log: root().join("target/torture.log"),
+    })
 }
 
 /// Paths from the root that differ from the last push, or from the last commit if the branch has no other side.
