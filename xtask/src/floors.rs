@@ -297,11 +297,14 @@ mod tests {
     #[test]
     fn imports_of_a_higher_room_run_up_and_two_rooms_are_closed_to_all_below() {
         let files = [
+            ("array/mod.rs", "pub mod set;\n"),
             ("array/set.rs", "use crate::cache::C;\nuse crate::slots::S;\nstruct A;\n"),
             ("cache/mod.rs", "use crate::array::set::A;\nuse crate::io::state::op::Op;\nstruct C;\n"),
             ("controller/mod.rs", "use crate::io::steps::step::go;\n"),
             ("io/mod.rs", "pub mod state;\npub mod steps;\n"),
+            ("io/state/mod.rs", "pub mod op;\n"),
             ("io/state/op.rs", "use super::super::steps::step::go;\nstruct Op;\n"),
+            ("io/steps/mod.rs", "pub mod step;\n"),
             ("io/steps/step.rs", "use crate::io::state::op::Op;\nfn go() {}\n"),
             ("slots.rs", "use crate::array::set::A;\n"),
         ];
@@ -320,7 +323,7 @@ mod tests {
             ("a.rs", "impl X {\n}\n"),
             ("z.rs", "enum Z {}\n#[cfg(test)]\nmod tests {\n    impl X {}\n}\n"),
             ("io/state/op.rs", "struct Op;\n"),
-            ("io/steps/step.rs", "impl Op {\n}\n"),
+            ("io/steps/step.rs", "use crate::io::state::op::Op;\nimpl Op {\n}\n"),
         ];
         let found = foreign_impls(&files.iter().map(entry).collect::<Vec<_>>());
         let wanted = [
