@@ -57,7 +57,7 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::OptimalEarly => return BugRun::Swarm(8),
         Flaw::JoinedEarly => return BugRun::Swarm(250),
         Flaw::RoundOfOneSet => return BugRun::Swarm(52),
-        Flaw::OverdueLate => return BugRun::Swarm(1),
+        Flaw::OverdueLate => return BugRun::Swarm(38),
     })
 }
 
