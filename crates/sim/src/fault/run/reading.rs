@@ -3,13 +3,12 @@
 //! Such a server keeps in memory all that it would write. So its members look to it as if they were written, and are as
 //! before when it ends.
 
+use super::power::LostDriveFate;
 use super::{Run, RunResult};
 use crate::drive::image::Image;
 use crate::drive::Faults;
 use crate::fault::scenario::ControllerEnd;
 use crate::fault::verdict::Fault;
-
-use super::power::LostDriveFate;
 
 impl Run<'_> {
     /// The power is cut. A server reads everything, and writes nothing to any member. It is killed, and the next one
