@@ -195,7 +195,7 @@ impl Op {
     /// The same for an operation on a mirror.
     #[inline(always)]
     pub(crate) fn mirror<'a>(&self, set: &'a Set) -> &'a Mirror {
-        set.shape().mirror(self.extent().side)
+        set.shape().mirror(self.side())
     }
 
     /// The sectors of the set that a slot of the band in work holds.
