@@ -23,7 +23,7 @@ fn mirror(name: &str) -> Lab {
 
 fn serve(lab: &Lab, socket: &str, names: &[&str]) -> Command {
     let socket = lab.path(socket);
-    let options = ["serve", "--json", "--open-seconds", "2", "--nbd-unix", socket.to_str().expect("UTF-8")];
+    let options = ["serve", "--json", "--open-seconds", "6", "--nbd-unix", socket.to_str().expect("UTF-8")];
     lab.command(&[&options[..], names].concat())
 }
 
@@ -104,7 +104,7 @@ fn the_other_half_of_a_served_array_is_refused_whatever_the_options() {
     assert!(!doctor.text().contains("it starts"), "another state folder: {}", doctor.text());
     let (code, said) = end(serve(&elsewhere, "two.sock", &[lab.path("d1").to_str().expect("UTF-8")]));
     assert!(code == Some(65) && said.contains(&holder), "another state folder: {said}");
-    lab.pipe(&["copy-in", "d1", "--open-seconds", "2"], b"x").refused(65, &[&holder]);
+    lab.pipe(&["copy-in", "d1", "--open-seconds", "6"], b"x").refused(65, &[&holder]);
     assert_eq!(lab.fingerprints(&["d1"]), before);
     server.stop();
     lab.serve(&["d0"]).stop();
@@ -126,12 +126,12 @@ fn an_array_with_a_member_that_another_program_holds_does_not_start_without_it()
         assert!(words.iter().all(|word| said.contains(word)), "{options:?}: {said}");
         assert!(!said.contains("write-protected"), "{said}");
     }
-    lab.pipe(&["copy-in", "d0", "d1", "--open-seconds", "2"], b"x").refused(65, &words);
-    lab.line("assemble --no-serve d0 d1 --open-seconds 2").refused(65, &words);
+    lab.pipe(&["copy-in", "d0", "d1", "--open-seconds", "6"], b"x").refused(65, &words);
+    lab.line("assemble --no-serve d0 d1 --open-seconds 6").refused(65, &words);
     for names in ["data", "d0 d1", "d0"] {
-        let doctor = lab.line(&format!("doctor {names} --open-seconds 2")).expect(2).says(&words);
+        let doctor = lab.line(&format!("doctor {names} --open-seconds 6")).expect(2).says(&words);
         assert!(!doctor.text().contains("it starts") && !doctor.text().contains("next"), "{}", doctor.text());
-        let body = lab.line(&format!("doctor {names} --open-seconds 2 --json")).expect(2).json();
+        let body = lab.line(&format!("doctor {names} --open-seconds 6 --json")).expect(2).json();
         assert_eq!((&body["sets"][0]["starts"], &body["tried"]), (&false.into(), &serde_json::json!([])), "{body:#}");
     }
     assert_eq!(lab.fingerprints(&["d0", "d1"]), before);
@@ -214,10 +214,10 @@ fn refused(lab: &Lab, [free, held]: [&str; 2], words: &[&str]) {
         assert!(words.iter().all(|word| said.contains(word)), "{words:?}, {options:?}: {said}");
     }
     for names in [&["data"][..], &[free]] {
-        let arguments = [&["copy-in", "--yes", "--open-seconds", "5"], names].concat();
+        let arguments = [&["copy-in", "--yes", "--open-seconds", "6"], names].concat();
         lab.pipe(&arguments, b"x").refused(65, words);
     }
-    lab.line(&format!("assemble --no-serve --open-seconds 5 {free} {held}")).refused(65, words);
+    lab.line(&format!("assemble --no-serve --open-seconds 6 {free} {held}")).refused(65, words);
     assert_eq!(lab.fingerprints(&["a", "b"]), before);
 }
 

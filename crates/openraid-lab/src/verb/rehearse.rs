@@ -107,6 +107,7 @@ pub struct Body {
     /// Path of the file that has this document.
     results: String,
     /// By cell: the delay of the first member's answers. The same thread serves the other members.
+    #[schema(value_type = Vec<String>)]
     lateness: Vec<BedLine>,
     /// The largest of the cells' errors of the mean.
     worst_mean_error_percent: f64,
