@@ -169,6 +169,20 @@ impl Registry {
         Ok(self.entries()?.into_iter().find(|entry| entry.is(uuid, name)))
     }
 
+    /// The name for an array that is about to be remembered: its own, or its own with the begin of its identity if a different
+    /// array, on other members, is remembered by that name.
+    pub fn free_name(&self, array: &RegisteredArray) -> String {
+        let has_it = |other: &RegisteredArray| {
+            let is_another = other.uuid.is_some() && other.uuid != array.uuid;
+            other.name == array.name && is_another && !other.members.iter().any(|member| array.members.contains(member))
+        };
+        let uuid = array.uuid.as_deref().and_then(|uuid| uuid.get(..8));
+        match uuid.filter(|_| self.entries_if_readable().iter().any(has_it)) {
+            Some(begin) => format!("{}-{begin}", array.name),
+            None => array.name.clone(),
+        }
+    }
+
     /// Remember an array; one of the same name or identity is replaced. Kept settings of the same array stay, if the
     /// entry brings nothing of its own.
     ///

@@ -45,6 +45,27 @@ fn members_that_are_named_are_served_although_the_registry_is_damaged() {
 }
 
 #[test]
+fn two_arrays_that_md_gave_one_name_are_both_remembered() {
+    let lab = mirror("one-name");
+    let first = lab.line("list --json").expect(0).json()["remembered"][0]["uuid"].clone();
+    lab.line("forget data").expect(0);
+    lab.line("create data --level 1 --assume-clean --file-size 8M e0 e1").expect(0);
+    let begin = first.as_str().expect("a UUID")[..8].to_owned();
+    for _ in 0..2 {
+        let name = format!("this array is remembered as data-{begin}");
+        lab.line("assemble --no-serve d0 d1").expect(0).says(&["another array is remembered as data", &name]);
+        let arrays = lab.line("list --json").expect(0).json()["remembered"].clone();
+        let mut names: Vec<_> = arrays.as_array().expect("a list").iter().map(|array| array["name"].clone()).collect();
+        names.sort_by_key(ToString::to_string);
+        assert_eq!(names, ["data".to_owned(), format!("data-{begin}")]);
+    }
+    let server = lab.serve(&["data", &format!("data-{begin}")]);
+    assert_eq!(server.ready["arrays"].as_array().map(Vec::len), Some(2));
+    server.stop();
+    assert_eq!(lab.line("list --json").expect(0).json()["remembered"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn an_older_copy_of_the_registry_is_used_and_named() {
     let lab = mirror("older");
     lab.line("create more --level 1 --assume-clean --file-size 8M e0 e1").expect(0);

@@ -84,7 +84,14 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
         AssembleOptions { force: arguments.force, journal_lost: true, reads_only: false },
         Nesting::Follow,
     )?;
-    let arrays = entries(&trial, &plans, &probed);
+    let mut arrays = entries(&trial, &plans, &probed);
+    for array in &mut arrays {
+        let name = context.registry.free_name(array);
+        if name != array.name {
+            lines.push(format!("another array is remembered as {}; this array is remembered as {name}", array.name));
+            array.name = name;
+        }
+    }
     let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
     if arrays.is_empty() {
         let body = AssembleBody { sets: verdicts, others, arrays, handed_over: None };
