@@ -13,7 +13,7 @@ pub mod rules;
 pub mod web;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -144,13 +144,7 @@ impl Lab {
 
     #[track_caller]
     pub fn run_with(&self, arguments: &[&str], input: Stdio) -> Ran {
-        let mut child = self
-            .command(arguments)
-            .stdin(input)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let mut child = spawn(self.command(arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()));
         let (out, err) = (collect(child.stdout.take()), collect(child.stderr.take()));
         let until = Instant::now() + COMMAND_TIME_MAX;
         let status = loop {
@@ -346,13 +340,24 @@ pub struct Server {
     pub ready: Value,
 }
 
+/// Start a program. One that a test has just copied is busy until the children have begun that other threads started meanwhile.
+pub fn spawn(command: &mut Command) -> Child {
+    for _ in 0..100 {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => thread::sleep(Duration::from_millis(50)),
+            started => return started.expect("the program starts"),
+        }
+    }
+    panic!("the program stays busy: {command:?}")
+}
+
 impl Server {
     /// The server that this command starts.
     ///
     /// # Errors
     /// Its first line, if that does not say that it is ready.
     pub fn started(command: &mut Command) -> Result<Self, String> {
-        Self::of(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts"))
+        Self::of(spawn(command.stdin(Stdio::null()).stdout(Stdio::piped())))
     }
 
     /// The server that was started as this child.
