@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use openraid_units::Nanos;
 
@@ -64,9 +64,16 @@ fn is_thin(device: u64, depth: u32) -> bool {
     if sysfs.disk().join("dm").exists() && targets(device).is_none_or(|kinds| kinds.iter().any(|kind| kind == "thin")) {
         return true;
     }
-    let below = fs::read_dir(sysfs.disk().join("slaves")).into_iter().flatten().flatten();
-    let mut numbers = below.filter_map(|entry| device_of(&text(&entry.path().join("dev"))?));
+    let mut numbers = below(sysfs.disk()).into_iter().filter_map(|disk| device_of(&text(&disk.join("dev"))?));
     depth > 0 && numbers.any(|number| is_thin(number, depth - 1))
+}
+
+/// The devices directly under a disk of sysfs, by name.
+pub(crate) fn below(disk: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(disk.join("slaves")).into_iter().flatten().flatten();
+    let mut below: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    below.sort();
+    below
 }
 
 pub(crate) fn device_of(number: &str) -> Option<u64> {

@@ -1,10 +1,9 @@
 //! The thin pool under a device of the device mapper: the storage that has to be extended when a thin volume has no room.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::member_facts::{text, Sysfs};
-use crate::room_wait::{device_of, targets, DEPTH_MAX};
+use crate::room_wait::{below, device_of, targets, DEPTH_MAX};
 
 /// The name of the thin pool under a device, as the device mapper has it; none if there is none, or the kernel does not say.
 #[must_use]
@@ -17,15 +16,15 @@ pub fn thin_pool(device: u64) -> Option<String> {
 }
 
 fn pool_under(disk: &Path, depth: u32, is_pool: &dyn Fn(&Path) -> bool) -> Option<String> {
-    let below = fs::read_dir(disk.join("slaves")).ok()?.flatten();
-    let mut below: Vec<PathBuf> = below.map(|entry| entry.path()).collect();
-    below.sort();
+    let below = below(disk);
     let pool = below.iter().find(|disk| is_pool(disk)).and_then(|disk| text(&disk.join("dm/name")));
     pool.or_else(|| below.iter().find_map(|disk| pool_under(disk, depth.checked_sub(1)?, is_pool)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
