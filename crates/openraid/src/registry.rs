@@ -70,6 +70,11 @@ impl RegisteredArray {
     }
 }
 
+/// The name of an array among others with its name: with the first eight digits of its identity.
+pub fn distinct_name(name: &str, uuid: &str) -> String {
+    format!("{name}-{}", uuid.get(..8).unwrap_or(uuid)).trim_start_matches('-').into()
+}
+
 /// Is the level that of a stripe over sets?
 pub fn is_nested(level: &str) -> bool {
     matches!(level, "raid50" | "raid60") || level.starts_with("raid0 over")
@@ -176,9 +181,8 @@ impl Registry {
             let is_another = other.uuid.is_some() && other.uuid != array.uuid;
             other.name == array.name && is_another && !other.members.iter().any(|member| array.members.contains(member))
         };
-        let uuid = array.uuid.as_deref().and_then(|uuid| uuid.get(..8));
-        match uuid.filter(|_| self.entries_if_readable().iter().any(has_it)) {
-            Some(begin) => format!("{}-{begin}", array.name),
+        match array.uuid.as_deref().filter(|_| self.entries_if_readable().iter().any(has_it)) {
+            Some(uuid) => distinct_name(&array.name, uuid),
             None => array.name.clone(),
         }
     }

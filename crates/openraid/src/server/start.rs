@@ -16,7 +16,7 @@ use crate::kept::KeptSettings;
 use crate::model::StateWord;
 use crate::output;
 use crate::output::members::{left_out, LeftOut};
-use crate::registry::RegisteredArray;
+use crate::registry::{distinct_name, RegisteredArray};
 use crate::sets;
 use crate::split_brain::SplitBrain;
 use crate::taken_by_md;
@@ -166,9 +166,7 @@ impl Server {
         }
         let mut served = ServedArray::of(started.clone());
         if self.state().arrays.iter().any(|other| other.name == served.name) || served.name.is_empty() {
-            // Two arrays of one name can be distinguished by their identity.
-            let uuid = started.superblock.set_uuid.to_string();
-            served.name = format!("{}-{}", served.name, &uuid[..8]).trim_start_matches('-').into();
+            served.name = distinct_name(&served.name, &started.superblock.set_uuid.to_string());
         }
         let name = served.name.clone();
         let (array, label) = (served.array, served.label());
