@@ -5,6 +5,7 @@
 
 use crate::feature::FeatureMap;
 use crate::level::{MdLevel, Raid0Layout};
+use crate::reshape::{self, ReshapeFault};
 use crate::role::{Role, ROLES_MAX};
 use crate::superblock::{superblock_lba, MinorVersion, Superblock};
 use core::fmt;
@@ -110,8 +111,8 @@ pub enum SuperblockError {
         /// The slot.
         slot: u16,
     },
-    /// The fields of a reshape have impossible values.
-    BadReshape,
+    /// A change of shape is in progress, and its fields have impossible values.
+    BadReshape(ReshapeFault),
     /// No array reaches this event count, and it could not be raised further.
     AbsurdEvents(u64),
     /// No drive has this logical block size in bytes, or the engine does not support it.
@@ -207,7 +208,7 @@ impl fmt::Display for SuperblockError {
                 "damaged superblock: {bytes} B is not a possible logical block (512, 1024, 2048 and 4096 B are); use \
                  the other members and replace this one"
             ),
-            Self::BadReshape => f.write_str("damaged superblock: the numbers of the reshape in progress cannot be"),
+            Self::BadReshape(fault) => fault.fmt(f),
         }
     }
 }
@@ -248,7 +249,9 @@ pub(crate) fn all(sb: &Superblock, drive_size: Sectors) -> Result<(), Superblock
             return Err(SuperblockError::RecoveryBeyondData(done.get()));
         }
     }
-    metadata_areas(sb, drive_size, used_end)
+    metadata_areas(sb, drive_size, used_end)?;
+    change_features(sb)?;
+    reshape::check_all(sb).map_err(SuperblockError::BadReshape)
 }
 
 fn features(sb: &Superblock) -> Result<(), SuperblockError> {
@@ -264,9 +267,27 @@ fn features(sb: &Superblock) -> Result<(), SuperblockError> {
     Ok(())
 }
 
+/// The features of a change of shape that exclude others, or have no meaning without the change.
+fn change_features(sb: &Superblock) -> Result<(), SuperblockError> {
+    let log = FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS;
+    let of_change = FeatureMap::RESHAPE_BACKWARDS | FeatureMap::NEW_OFFSET;
+    let excluded = FeatureMap::JOURNAL | log;
+    if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) {
+        // md begins no change with a log, and starts no array with both.
+        if sb.features.intersects(excluded) {
+            let both = FeatureMap::RESHAPE_ACTIVE | excluded;
+            return Err(SuperblockError::ContradictingFeatures(sb.features & both));
+        }
+    } else if sb.features.intersects(of_change) {
+        return Err(SuperblockError::ContradictingFeatures(sb.features & of_change));
+    }
+    Ok(())
+}
+
 fn shape(sb: &Superblock) -> Result<(), SuperblockError> {
     let (level, layout) = (sb.level, sb.layout);
-    if !level.layout_is_known(layout, u32::from(sb.raid_disks)) {
+    let slots = slots_before(sb)?;
+    if !level.layout_is_known(layout, u32::from(slots)) {
         return Err(SuperblockError::UnknownLayout { level, layout });
     }
     let layout_is_said = level == MdLevel::Raid0 && sb.features.contains(FeatureMap::RAID0_LAYOUT);
@@ -282,16 +303,15 @@ fn shape(sb: &Superblock) -> Result<(), SuperblockError> {
     if sb.logical_block_size != 0 && sb.logical_block().is_none() {
         return Err(SuperblockError::BadLogicalBlock(sb.logical_block_size));
     }
-    if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) && slots_before(sb) < 1 {
-        return Err(SuperblockError::BadReshape);
-    }
     Ok(())
 }
 
-/// Number of slots before a reshape that is under way. Without a reshape it is the present number.
-fn slots_before(sb: &Superblock) -> i64 {
-    let delta = if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) { sb.reshape.delta_disks } else { 0 };
-    i64::from(sb.raid_disks) - i64::from(delta)
+/// Number of slots before the change of shape that is under way. Without one it is the present number.
+fn slots_before(sb: &Superblock) -> Result<u16, SuperblockError> {
+    match sb.features.contains(FeatureMap::RESHAPE_ACTIVE) {
+        true => reshape::old_raid_disks(sb).map_err(SuperblockError::BadReshape),
+        false => Ok(sb.raid_disks),
+    }
 }
 
 fn place(sb: &Superblock, drive_size: Sectors) -> Result<(), SuperblockError> {
@@ -303,10 +323,10 @@ fn place(sb: &Superblock, drive_size: Sectors) -> Result<(), SuperblockError> {
 }
 
 fn roles(sb: &Superblock) -> Result<(), SuperblockError> {
-    let slots = slots_before(sb).max(i64::from(sb.raid_disks));
+    let slots = slots_before(sb)?.max(sb.raid_disks);
     for (dev_number, role) in sb.roles.iter().enumerate() {
         if let Role::Active(slot) = role {
-            if i64::from(slot.0) >= slots {
+            if slot.0 >= slots {
                 return Err(SuperblockError::BadRole { dev_number, slot: slot.0 });
             }
         }
@@ -335,7 +355,7 @@ fn data_area(sb: &Superblock, drive_size: Sectors) -> Result<DriveLba, Superbloc
     Ok(start + used)
 }
 
-fn superblock_end(sb: &Superblock) -> DriveLba {
+pub(crate) fn superblock_end(sb: &Superblock) -> DriveLba {
     sb.super_offset + Bytes(sb.encoded_len() as u64).sectors_ceil()
 }
 

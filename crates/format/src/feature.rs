@@ -15,7 +15,7 @@ impl FeatureMap {
     pub const BITMAP: Self = Self(1);
     /// This member is being rebuilt; `recovery_offset` has the frontier.
     pub const RECOVERY_OFFSET: Self = Self(2);
-    /// The set is being reshaped.
+    /// The shape of the set changes: see [`Superblock::change`](crate::Superblock::change).
     pub const RESHAPE_ACTIVE: Self = Self(4);
     /// The bad-block log has entries. An empty log may exist without this bit.
     pub const BAD_BLOCKS: Self = Self(8);
@@ -48,8 +48,13 @@ impl FeatureMap {
     /// not know the bit would replay an older copy of the journal, so it must refuse the member.
     pub const JOURNAL_REACHED: Self = Self(1 << 28);
 
+    /// The superblock is the first one of a pair that begins or ends a change of shape, or a part of the data is only in a
+    /// copy elsewhere. The same fields without this bit follow when all members have this one. Linux does not know the
+    /// bit and therefore refuses the member: it would take a half-written begin or end for a whole one.
+    pub const SHAPE_GUARD: Self = Self(1 << 27);
+
     /// All bits that have a meaning here.
-    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29 | 1 << 28);
+    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29 | 1 << 28 | 1 << 27);
     /// Bits that this implementation supports. For any other bit the error names the bit, and the array is refused.
     pub const SUPPORTED: Self = Self(
         Self::BITMAP.0
@@ -65,7 +70,7 @@ impl FeatureMap {
             | Self::JOURNAL_REACHED.0,
     );
 
-    const NAMES: [(Self, &'static str); 16] = [
+    const NAMES: [(Self, &'static str); 17] = [
         (Self::BITMAP, "bitmap"),
         (Self::RECOVERY_OFFSET, "recovery offset"),
         (Self::RESHAPE_ACTIVE, "reshape in progress"),
@@ -82,6 +87,7 @@ impl FeatureMap {
         (Self::CONTROLLER_JOURNAL, "openraid journal"),
         (Self::JOURNAL_BEHIND, "openraid journal stale"),
         (Self::JOURNAL_REACHED, "openraid journal position"),
+        (Self::SHAPE_GUARD, "openraid change of shape guarded"),
     ];
 
     /// Are all bits of `other` set?
@@ -196,6 +202,6 @@ mod tests {
         assert_eq!(FeatureMap::JOURNAL.to_string(), "raid5 journal (512)");
         assert_eq!((FeatureMap::BITMAP | FeatureMap(1 << 31)).to_string(), "bitmap (1), unknown (2147483648)");
         assert_eq!(FeatureMap::NONE.to_string(), "none");
-        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0x8fff_e000));
+        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0x87ff_e000));
     }
 }

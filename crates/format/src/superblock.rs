@@ -534,7 +534,8 @@ impl Superblock {
         let start = self.place(self.bitmap_offset()?)?;
         let log = self.bad_block_log().and_then(|log| self.place(log.offset));
         let data = (!self.data_size.is_zero()).then_some(self.data_offset);
-        let next = [log, data, Some(self.super_offset), Some(DriveLba(drive_size.get()))];
+        let moved = data.map(|_| self.new_data_offset());
+        let next = [log, data, moved, Some(self.super_offset), Some(DriveLba(drive_size.get()))];
         let end = next.into_iter().flatten().filter(|&place| place >= start).min()?;
         Some((start, end - start))
     }

@@ -5,9 +5,10 @@ mod common;
 
 use common::{case, fix_checksum};
 use openraid_format::{
-    FeatureMap, MdLevel, MetadataArea, MinorVersion, Role, RoleTable, Superblock, SuperblockError, ROLES_MAX,
+    FeatureMap, MdLevel, MetadataArea, MinorVersion, ReshapeFault, Role, RoleTable, Superblock, SuperblockError,
+    ROLES_MAX,
 };
-use openraid_units::{DriveLba, Sectors, Slot};
+use openraid_units::{DriveLba, Sectors, SetLba, Slot};
 
 /// The superblock of the first member of a golden array, with some bytes replaced.
 fn with(name: &str, changes: &[(usize, &[u8])]) -> Result<Superblock, SuperblockError> {
@@ -162,12 +163,26 @@ fn roles_name_slots_the_array_has() {
     assert_eq!(refusal("raid1", 220, &1921u32.to_le_bytes()), SuperblockError::TooManyRoles(1921));
     assert_eq!(with("raid1", &[(160, &[0xff; 4])]).unwrap().role(), Role::Spare);
     // While a set shrinks, the slots that will be removed still have their members.
-    let shrinking = |delta: i32| with("raid1", &[(8, &[4]), (112, &delta.to_le_bytes()), (258, &[2, 0])]);
-    assert!(shrinking(-1).is_ok());
-    assert_eq!(shrinking(1), Err(SuperblockError::BadRole { dev_number: 1, slot: 2 }));
-    assert_eq!(shrinking(2), Err(SuperblockError::BadReshape));
-    assert!(shrinking(i32::MIN).is_ok(), "refused later, by the feature");
-    assert_eq!(shrinking(i32::MAX), Err(SuperblockError::BadReshape));
+    let member = &case("change-raid5-4-to-5")[0];
+    let shrinking = |slot: u16| {
+        let mut superblock = member.superblock().expect("md wrote it");
+        superblock.set_change_position(SetLba(1536)).expect("the end of stripes of both shapes");
+        superblock.turn_change().expect("the end of stripes of both shapes");
+        superblock.roles.set(4, Role::Active(Slot(slot)));
+        let mut bytes = [0; 4096];
+        superblock.encode(&mut bytes);
+        Superblock::decode(&bytes, member.minor(), member.size)
+    };
+    assert_eq!(shrinking(4).expect("of five slots").raid_disks, 4);
+    assert_eq!(shrinking(5), Err(SuperblockError::BadRole { dev_number: 4, slot: 5 }));
+    // RAID 1 has no change that moves data.
+    let mirror = |delta: i32| with("raid1", &[(8, &[4]), (112, &delta.to_le_bytes()), (258, &[2, 0])]);
+    let members = |delta| Err(SuperblockError::BadReshape(ReshapeFault::Members { raid_disks: 2, delta }));
+    assert_eq!(mirror(-1), Err(SuperblockError::BadReshape(ReshapeFault::Level(MdLevel::Raid1))));
+    assert_eq!(mirror(1), Err(SuperblockError::BadRole { dev_number: 1, slot: 2 }));
+    assert_eq!(mirror(2), members(2));
+    assert_eq!(mirror(i32::MIN), members(i32::MIN));
+    assert_eq!(mirror(i32::MAX), members(i32::MAX));
 }
 
 #[test]

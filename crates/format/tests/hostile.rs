@@ -9,9 +9,9 @@ mod common;
 use common::{fix_checksum, golden, Member, Random};
 use openraid_format::{
     detect_foreign, is_raid5_journal_block, sync_size, BadBlockTable, BitmapError, BitmapHeader, MinorVersion,
-    PplHeader, Stretch, Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
+    PplHeader, Role, Stretch, Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
 };
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{Bytes, DriveLba, Sectors};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,12 @@ impl ReadSuperblock {
         superblock.encode(&mut out);
         let covered = 256 + 2 * superblock.roles.len();
         assert_eq!(out[..covered], self.bytes[..covered]);
+        if let Some(change) = superblock.change() {
+            assert!(change.step().is_none_or(|step| change.position.get() % step.get() == 0));
+            if matches!(superblock.role(), Role::Active(_)) {
+                assert!(superblock.new_data_offset() + change.size <= DriveLba(self.size.get()));
+            }
+        }
         let room = superblock.bitmap_room(self.size);
         if let Some((start, room)) = room {
             assert!(start.get() + room.get() <= self.size.get());
@@ -56,6 +62,10 @@ fn verdict(result: Result<(), SuperblockError>) -> String {
     let name = debug.split([' ', '(', '{']).next().unwrap().to_string();
     match error {
         SuperblockError::BadMetadataArea(area) => format!("{name}-{area:?}"),
+        SuperblockError::BadReshape(fault) => {
+            let fault = format!("{fault:?}");
+            format!("{name}-{}", fault.split([' ', '(', '{']).next().unwrap())
+        }
         _ => name,
     }
 }
@@ -138,7 +148,15 @@ fn random_mutations_never_panic_and_reach_the_deep_checks() {
         "BadMetadataArea-BadBlocks",
         "BadMetadataArea-Bitmap",
         "BadMetadataArea-Ppl",
-        "BadReshape",
+        "BadReshape-Direction",
+        "BadReshape-Members",
+        "BadReshape-NewChunk",
+        "BadReshape-NewDataArea",
+        "BadReshape-NewLayout",
+        "BadReshape-NewLevel",
+        "BadReshape-Position",
+        "BadReshape-PositionBeyondEnd",
+        "BadReshape-Shift",
         "BadRole",
         "Checksum",
         "ContradictingFeatures",

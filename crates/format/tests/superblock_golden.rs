@@ -56,9 +56,7 @@ fn our_lines(member: &Member, sb: &Superblock) -> Vec<String> {
         lines.push(format!("Internal Bitmap : {offset} sectors from superblock"));
     }
     if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) {
-        lines.push(format!("Reshape pos'n : {}", sb.reshape.position / 2));
-        let (now, delta) = (i32::from(sb.raid_disks), sb.reshape.delta_disks);
-        lines.push(format!("Delta Devices : {delta} ({}->{now})", now - delta));
+        lines.extend(change_lines(member, sb));
     }
     let flags = [(DeviceFlags::WRITE_MOSTLY, "write-mostly"), (DeviceFlags::FAIL_FAST, "failfast")];
     let flags: Vec<&str> =
@@ -77,6 +75,26 @@ fn our_lines(member: &Member, sb: &Superblock) -> Vec<String> {
         ));
     }
     lines.extend(state_lines(sb));
+    lines
+}
+
+fn change_lines(member: &Member, sb: &Superblock) -> Vec<String> {
+    let kib = sb.reshape.position / 2;
+    // As for other sizes, the text in larger units is mdadm's own.
+    let said = member.said("Reshape pos'n").and_then(|said| said.strip_prefix(&format!("{kib} (")));
+    let mut lines =
+        vec![said.map_or(format!("Reshape pos'n : {kib}"), |larger| format!("Reshape pos'n : {kib} ({larger}"))];
+    let (now, delta) = (i32::from(sb.raid_disks), sb.reshape.delta_disks);
+    if delta != 0 {
+        lines.push(format!("Delta Devices : {delta} ({}->{now})", now - delta));
+    }
+    if sb.reshape.new_layout != sb.layout {
+        let words = LayoutWord { level: sb.level, layout: sb.reshape.new_layout };
+        lines.push(format!("New Layout : {words}"));
+    }
+    if u64::from(sb.reshape.new_chunk) != sb.chunk.get() {
+        lines.push(format!("New Chunksize : {}K", sb.reshape.new_chunk / 2));
+    }
     lines
 }
 
@@ -145,10 +163,11 @@ fn raid10_words(layout: Raid10Layout) -> String {
     }
 }
 
-/// One letter for each slot.
+/// One letter for each slot, of the larger shape if it changes.
 fn slots(sb: &Superblock) -> String {
     let holders = |slot: u16| sb.roles.iter().filter(|role| matches!(role, Role::Active(it) if it.0 == slot)).count();
-    (0..sb.raid_disks)
+    let slots = sb.change().map_or(sb.raid_disks, |change| change.old.raid_disks.max(change.new.raid_disks));
+    (0..slots)
         .map(|slot| match holders(slot) {
             0 => '.',
             1 => 'A',
