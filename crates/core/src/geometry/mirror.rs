@@ -234,6 +234,85 @@ impl Mirror {
     }
 }
 
+/// For a change of shape: the rows of a member that copies of a range of addresses use. A copy in a row of a member has a
+/// *number*: chunk times near copies plus the near copy. Numbers of one far copy rise with the rows.
+impl Rows {
+    /// The first number of a far copy in one member. The others follow at the distance of the members.
+    fn first_number(&self, members: u16, slot: Slot, copy: u16) -> u64 {
+        u64::from(self.backward[usize::from(copy) * usize::from(members) + slot.index()])
+    }
+    /// The row of the `turn`-th number of a far copy.
+    fn row(&self, turn: u64, copy: u16) -> u64 {
+        let by_turn = if self.offset { turn * u64::from(self.far) } else { turn };
+        by_turn + u64::from(copy) * self.stride
+    }
+    /// Numbers of a far copy in the rows before this one.
+    fn turns_before(&self, row: u64, copy: u16) -> u64 {
+        let rows = row.saturating_sub(u64::from(copy) * self.stride);
+        if self.offset {
+            rows.div_ceil(u64::from(self.far))
+        } else {
+            rows
+        }
+    }
+}
+
+impl Mirror {
+    /// Do copies repeat the whole arrangement further down the members (far copies without offset)?
+    pub(super) fn repeats_far_down(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.far > 1 && !rows.offset)
+    }
+    /// Near and far copies of each block; `None` for RAID 1.
+    pub(super) fn near_and_far(&self) -> Option<(u16, u16)> {
+        self.rows.as_ref().map(|rows| (rows.near, rows.far))
+    }
+    /// The first sector on a member with a copy of the chunk of `at` or of a later one; `None` if it has none.
+    pub(super) fn used_from(&self, slot: Slot, at: SetLba) -> Option<MemberLba> {
+        let rows = self.rows.as_ref()?;
+        let (from, end) = ((at.0 >> rows.shift) * u64::from(rows.near), rows.chunks * u64::from(rows.near));
+        let members = u64::from(self.members);
+        let row = |copy| {
+            let first = rows.first_number(self.members, slot, copy);
+            let turn = from.saturating_sub(first).div_ceil(members);
+            (turn * members + first < end).then(|| rows.row(turn, copy))
+        };
+        (0..rows.far).filter_map(row).min().map(|row| MemberLba(row << rows.shift))
+    }
+    /// The sector on a member after its last copy of the chunks that begin before `at`.
+    pub(super) fn used_until(&self, slot: Slot, at: SetLba) -> MemberLba {
+        let Some(rows) = &self.rows else { return MemberLba(self.extent.0) };
+        let end = at.0.div_ceil(rows.chunk.0).min(rows.chunks) * u64::from(rows.near);
+        let row = |copy| {
+            let first = rows.first_number(self.members, slot, copy);
+            let last = end.checked_sub(first + 1)? / u64::from(self.members);
+            Some(rows.row(last, copy) + 1)
+        };
+        MemberLba((0..rows.far).filter_map(row).max().unwrap_or(0) << rows.shift)
+    }
+    /// The end of the chunks, from the start of the set, whose copies on a member are all before `limit`.
+    pub(super) fn ends_before(&self, slot: Slot, limit: MemberLba) -> SetLba {
+        let Some(rows) = &self.rows else { return SetLba::ZERO };
+        let chunk = |copy| {
+            let turns = rows.turns_before(limit.0 >> rows.shift, copy);
+            let number = turns * u64::from(self.members) + rows.first_number(self.members, slot, copy);
+            number / u64::from(rows.near)
+        };
+        let chunks = (0..rows.far).map(chunk).min().unwrap_or(0);
+        SetLba(chunks.min(rows.chunks) << rows.shift)
+    }
+    /// The start of the chunks, to the end of the set, whose copies on a member are all not before `limit`.
+    pub(super) fn begins_from(&self, slot: Slot, limit: MemberLba) -> SetLba {
+        let Some(rows) = &self.rows else { return SetLba(self.capacity.0) };
+        let chunk = |copy| {
+            let last = rows.turns_before(limit.0.div_ceil(rows.chunk.0), copy).checked_sub(1)?;
+            let number = last * u64::from(self.members) + rows.first_number(self.members, slot, copy);
+            Some(number / u64::from(rows.near) + 1)
+        };
+        let chunks = (0..rows.far).filter_map(chunk).max().unwrap_or(0);
+        SetLba(chunks.min(rows.chunks) << rows.shift)
+    }
+}
+
 /// Near and far copies of the layout; md needs two in all, and no more than members.
 fn copies_of(spec: &SetSpec<'_>) -> Result<(u16, u16), GeometryError> {
     let (near, far) = (spec.layout & bits::NEAR, spec.layout >> bits::FAR_SHIFT & bits::NEAR);

@@ -191,6 +191,23 @@ impl Parity {
         (stripe < self.stripes).then_some((StripeIndex(stripe), Sectors(at.0 & (self.chunk.0 - 1))))
     }
 
+    /// The first sector, on each member, of the stripe of `at` and of all later ones; `None` at the end of the set.
+    pub(super) fn used_from(&self, at: SetLba) -> Option<MemberLba> {
+        (at.0 < self.capacity().0).then(|| MemberLba(at.0 / self.full_stripe().0 * self.chunk.0))
+    }
+    /// The sector, on each member, after the last stripe that begins before `at`.
+    pub(super) fn used_until(&self, at: SetLba) -> MemberLba {
+        MemberLba(at.0.div_ceil(self.full_stripe().0).min(self.stripes) * self.chunk.0)
+    }
+    /// The end of the stripes that are before `limit` on each member.
+    pub(super) fn ends_before(&self, limit: MemberLba) -> SetLba {
+        SetLba((limit.0 / self.chunk.0).min(self.stripes) * self.full_stripe().0)
+    }
+    /// The start of the stripes that are not before `limit` on each member.
+    pub(super) fn begins_from(&self, limit: MemberLba) -> SetLba {
+        SetLba(limit.0.div_ceil(self.chunk.0).min(self.stripes) * self.full_stripe().0)
+    }
+
     /// The arrangement of one stripe: cheaper than asking the geometry several times.
     #[must_use]
     pub fn row(&self, stripe: StripeIndex) -> Row<'_> {
