@@ -22,6 +22,8 @@ mod rotation;
 pub(crate) mod shape;
 mod split;
 mod striped;
+#[cfg_attr(not(test), expect(dead_code, reason = "a command for changes of level comes in a later step"))]
+mod takeover;
 pub(crate) mod units;
 
 pub use divisor::Divisor;
