@@ -248,6 +248,10 @@ pub enum NoticeKind {
     ResyncStarted,
     /// A resync ended.
     ResyncFinished,
+    /// The shape of the set begins to change.
+    ReshapeBegun,
+    /// The set has its new shape.
+    ReshapeFinished,
     /// A check or repair began.
     CheckStarted(ScrubMode),
     /// A check or repair ended, with this outcome.

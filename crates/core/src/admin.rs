@@ -5,8 +5,8 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use openraid_format::{DeviceFlags, Superblock, Uuid};
-use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
+use openraid_format::{DeviceFlags, Direction, ShapeFields, Superblock, Uuid};
+use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, SetId, SetLba, Slot, Token};
 
 pub use crate::cache::figures::CacheStatus;
 pub use crate::cache::set_figures::CacheFigures;
@@ -319,11 +319,13 @@ pub enum TaskKind {
     Check,
     /// Everything is read, compared and corrected.
     Repair,
+    /// The data moves to the places of another shape.
+    Reshape,
 }
 
 impl TaskKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Rebuild, Self::Replace, Self::Resync, Self::Check, Self::Repair];
+    pub const ALL: [Self; 6] = [Self::Rebuild, Self::Replace, Self::Resync, Self::Check, Self::Repair, Self::Reshape];
 
     /// In words.
     #[must_use]
@@ -334,8 +336,43 @@ impl TaskKind {
             Self::Resync => "resync",
             Self::Check => "check",
             Self::Repair => "repair",
+            Self::Reshape => "reshape",
         }
     }
+}
+
+/// What a change of shape does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReshapeStage {
+    /// Dirty data and the journal's session end first.
+    Draining,
+    /// The superblocks are being told of the change.
+    Beginning,
+    /// Data moves.
+    Moving,
+    /// The superblocks are being told of the end.
+    Ending,
+}
+
+/// A change of shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReshapeStatus {
+    /// The shape before.
+    pub from: ShapeFields,
+    /// The shape after.
+    pub to: ShapeFields,
+    /// The direction.
+    pub direction: Direction,
+    /// What it does.
+    pub stage: ReshapeStage,
+    /// Sectors of the set that have moved.
+    pub moved: Sectors,
+    /// Sectors of the set that the superblocks call moved.
+    pub recorded: Sectors,
+    /// Sectors of the set that move.
+    pub total: Sectors,
+    /// The boundary that the superblocks name.
+    pub position: SetLba,
 }
 
 /// A background task.
@@ -403,6 +440,8 @@ pub struct ArrayStatus {
     pub sets: Vec<SetId>,
     /// Background task.
     pub task: Option<TaskStatus>,
+    /// The change of its shape.
+    pub reshape: Option<ReshapeStatus>,
     /// Is the active mark on disk?
     pub active: bool,
     /// md's event count.

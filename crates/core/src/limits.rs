@@ -59,6 +59,17 @@ pub const GATHER_DELAY: Nanos = Nanos::from_micros(200);
 pub const WINDOW_ROWS_MAX: u32 = 64;
 /// Pause before a member whose storage was full is tried again.
 pub const ROOM_PAUSE: Nanos = Nanos::from_secs(10);
+/// Length of a unit of a change of shape, if whole stripes allow it: large enough for one read a member, small enough that
+/// writes do not wait long for it.
+pub const RESHAPE_UNIT: Sectors = Sectors::kib(1024);
+/// Length of the stretch that is closed to writes before the units in work.
+pub const RESHAPE_WINDOW: Sectors = Sectors::kib(16 * 1024);
+/// Maximum time between two records of the position of a change of shape, as in md.
+pub const RESHAPE_RECORD_INTERVAL: Nanos = Nanos::from_secs(10);
+/// If no unit of a change of shape begins within this time, writes are let in.
+pub const RESHAPE_PATIENCE: Nanos = Nanos::from_secs(1);
+/// A unit of a change of shape that failed is tried again after this time.
+pub const RESHAPE_PAUSE: Nanos = Nanos::from_secs(10);
 /// Maximum length of the write that tries it.
 pub const ROOM_PROBE: Sectors = Sectors(128);
 

@@ -50,6 +50,8 @@ impl NoticeKind {
             Self::RebuildFinished(_) => "RebuildFinished",
             Self::ResyncStarted => "ResyncStarted",
             Self::ResyncFinished => "ResyncFinished",
+            Self::ReshapeBegun => "ReshapeBegun",
+            Self::ReshapeFinished => "ReshapeFinished",
             Self::CheckStarted(_) => "CheckStarted",
             Self::CheckEnded(ScrubEnd { outcome: ScrubOutcome::Aborted { .. }, .. }) => "CheckStopped",
             Self::CheckEnded(_) => "CheckFinished",
@@ -96,6 +98,8 @@ impl NoticeKind {
             Self::SpareActive => "the spare is a full member now",
             Self::ResyncStarted => "resync begins",
             Self::ResyncFinished => "resync is finished",
+            Self::ReshapeBegun => "the change of shape has begun",
+            Self::ReshapeFinished => "the change of shape is finished",
             Self::ResyncAborted => "resync aborted",
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
             Self::Returned => {

@@ -65,6 +65,10 @@ impl FeatureMap {
             | Self::PPL.0
             | Self::MULTIPLE_PPLS.0
             | Self::RAID0_LAYOUT.0
+            | Self::RESHAPE_ACTIVE.0
+            | Self::RESHAPE_BACKWARDS.0
+            | Self::NEW_OFFSET.0
+            | Self::SHAPE_GUARD.0
             | Self::CONTROLLER_JOURNAL.0
             | Self::JOURNAL_BEHIND.0
             | Self::JOURNAL_REACHED.0,

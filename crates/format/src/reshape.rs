@@ -432,6 +432,16 @@ impl Superblock {
         DriveLba(moved.expect("a superblock with another shift is not decoded"))
     }
 
+    /// Sets the first sector of this member's data in the new shape. Without a change nothing happens.
+    pub fn set_new_data_offset(&mut self, start: DriveLba) {
+        let shift = start.get().cast_signed() - self.data_offset.get().cast_signed();
+        let moves = self.features.contains(FeatureMap::RESHAPE_ACTIVE) && shift != 0;
+        self.features.set(FeatureMap::NEW_OFFSET, moves);
+        if self.features.contains(FeatureMap::RESHAPE_ACTIVE) {
+            self.reshape.new_offset = i32::try_from(shift).expect("a shift that was decoded");
+        }
+    }
+
     /// Begins a change: the superblock then says the new shape and the position, and the old shape as before. The roles
     /// are left to the caller.
     ///
@@ -525,6 +535,26 @@ impl Superblock {
             (self.reshape, self.data_offset, self.data_size) = (reshape, data_offset, data_size);
             SuperblockError::BadReshape(fault)
         })
+    }
+
+    /// The data area begins here from now on, and ends at the same sector as before.
+    pub fn move_data_to(&mut self, start: DriveLba) {
+        let end = self.data_offset + self.data_size;
+        (self.data_offset, self.data_size) = (start, end - start);
+    }
+
+    /// Takes back a change that has moved nothing: the superblock says the old shape only, and members that have no slot in
+    /// it are spares. Without a change nothing happens.
+    pub fn forget_change(&mut self) {
+        let Some(change) = self.change() else { return };
+        self.raid_disks = change.old.raid_disks;
+        let bits = FeatureMap::RESHAPE_ACTIVE | FeatureMap::RESHAPE_BACKWARDS | FeatureMap::NEW_OFFSET;
+        self.features.set(bits, false);
+        for number in 0..self.roles.len() {
+            if matches!(self.roles.iter().nth(number), Some(Role::Active(slot)) if slot.0 >= self.raid_disks) {
+                self.roles.set(number, Role::Spare);
+            }
+        }
     }
 
     /// The data area begins at the place of the new shape and ends at the same sector as before.

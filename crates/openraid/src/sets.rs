@@ -155,7 +155,7 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
             "{error}; name all members after each of these commands, as `mdadm --assemble --update=layout-alternate /dev/mdN \
              MEMBER...`"
         ),
-        AssembleError::Nothing | AssembleError::Geometry(_) => error.to_string(),
+        AssembleError::Nothing | AssembleError::Geometry(_) | AssembleError::Change(_) => error.to_string(),
     }
 }
 

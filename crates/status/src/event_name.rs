@@ -99,6 +99,8 @@ events! {
     Recovered Info "An array was not clean at its start; it is consistent again."
     RemoteBack Info "The connection to a remote member is back."
     RemoteLost Info "The connection to a remote member is lost."
+    ReshapeBegun Info "An array begins to change its shape."
+    ReshapeFinished Info "An array has its new shape."
     ResyncFinished Info "A resync has finished."
     ResyncStarted Info "A resync has begun."
     ResyncStopped Warning "A resync ended early."

@@ -62,6 +62,8 @@ pub enum TaskWord {
     Check,
     /// The same, and corrected.
     Repair,
+    /// Data moves to the places of another shape.
+    Reshape,
 }
 
 impl TaskWord {
@@ -89,6 +91,7 @@ impl From<TaskKind> for TaskWord {
             TaskKind::Resync => Self::Resync,
             TaskKind::Check => Self::Check,
             TaskKind::Repair => Self::Repair,
+            TaskKind::Reshape => Self::Reshape,
         }
     }
 }

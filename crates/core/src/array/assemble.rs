@@ -7,6 +7,7 @@
 //! left out.
 
 mod bitmap;
+mod change;
 mod ppl;
 
 use alloc::string::String;
@@ -16,12 +17,16 @@ use openraid_format::{BitmapError, BitmapHeader, FeatureMap, MdLevel, Role, Supe
 use openraid_units::{DriveId, Sectors, Slot};
 
 pub use self::bitmap::PlannedBitmap;
+pub use self::change::{layout_of, PlannedChange};
 pub use self::ppl::{PlannedPpl, PplArea, PplRedo};
 
 use self::bitmap::plan_bitmap;
+use self::change::{is_guarded, is_same_change, joined, shape_of, slots_of, unguarded};
 use self::ppl::plan_ppl;
 use super::bad::BadRange;
-use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
+use crate::geometry::change::ChangeError;
+use crate::geometry::shape::{Shape, Side};
+use crate::geometry::{Geometry, GeometryError};
 use crate::slots::SlotSet;
 
 /// Event counts grow by one or two at each change of state. This many are enough for a thousand changes a second in a
@@ -144,8 +149,10 @@ pub struct PlannedMember {
 pub struct Assembly {
     /// The common part of all superblocks.
     pub common: Superblock,
-    /// Its map.
+    /// Its map; during a change of shape the map before the change.
     pub geometry: Geometry,
+    /// The change of shape that is under way.
+    pub change: Option<PlannedChange>,
     /// Members, replacements and spares; not those left out.
     pub members: Vec<PlannedMember>,
     /// All candidates and their verdicts.
@@ -161,6 +168,8 @@ pub struct Assembly {
     pub ppl: Option<PlannedPpl>,
     /// The superblocks are new: all are written before the array takes requests.
     pub newly_created: bool,
+    /// The begin or the end of a change of shape was cut: md refuses the members until their superblocks are written.
+    pub was_guarded: bool,
     /// Started by force: the text says what may be lost.
     pub forced: Option<String>,
 }
@@ -195,6 +204,8 @@ pub enum AssembleError {
     },
     /// The superblock describes an impossible shape.
     Geometry(GeometryError),
+    /// The superblocks describe a change of shape that cannot be.
+    Change(ChangeError),
     /// Members of one array disagree about its shape.
     Disagree {
         /// The drive that disagrees with the newest superblock.
@@ -250,6 +261,7 @@ impl fmt::Display for AssembleError {
                 write!(f, "drive {drive}: {error}; `openraid copy-out` reads the array as it is")
             }
             Self::Geometry(error) => write!(f, "the superblocks describe an array that cannot be: {error}"),
+            Self::Change(error) => write!(f, "the superblocks describe a change of shape that cannot be: {error}"),
             Self::Disagree { drive, field } => write!(
                 f,
                 "drive {drive} disagrees with the newest superblock about the {field}; examine the members and leave it out"
@@ -287,6 +299,9 @@ impl core::error::Error for AssembleError {}
 /// # Errors
 /// Why they make no set; see [`AssembleError`].
 pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assembly, AssembleError> {
+    if candidates.iter().any(is_guarded) {
+        return plan(&unguarded(candidates), options).map(|planned| Assembly { was_guarded: true, ..planned });
+    }
     let newest = candidates
         .iter()
         .max_by_key(|c| (c.superblock.events, core::cmp::Reverse(c.superblock.dev_number)))
@@ -296,10 +311,12 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         check_bitmap(candidate, options)?;
     }
     let mut verdicts = judge(candidates, newest);
-    let geometry = geometry_of(candidates, &verdicts, &newest.superblock)?;
+    let members_of = || candidates.iter().map(|candidate| &candidate.superblock).zip(verdicts.iter().copied());
+    let shape = shape_of(&newest.superblock, members_of)?;
+    let geometry = shape.on(Side::Old);
     let mut in_sync = members(&verdicts);
-    let mut forced = make_enough(&mut verdicts, &mut in_sync, &geometry, candidates, options.force)?;
-    let missing = SlotSet::first_n(geometry.members()).minus(in_sync);
+    let mut forced = make_enough(&mut verdicts, &mut in_sync, &shape, candidates, options.force)?;
+    let missing = SlotSet::first_n(shape.slots()).minus(in_sync);
     let mut common = newest.superblock.clone();
     let journalled = common.features.contains(FeatureMap::CONTROLLER_JOURNAL);
     if journalled && options.journal_lost {
@@ -308,7 +325,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     }
     // Writes that were under way are in the journal in full, unless the journal was lost before.
     let replays = journalled && !options.journal_lost && !common.features.contains(FeatureMap::JOURNAL_BEHIND);
-    let ppl = plan_ppl(candidates, &verdicts, &newest.superblock, &geometry, options.force);
+    let ppl = plan_ppl(candidates, &verdicts, &newest.superblock, geometry, options.force);
     // Writes that were under way are repaired from the partial parity log before the set takes requests.
     let closed = |from: &Sectors| ppl.as_ref().is_some_and(|ppl| ppl.covers && from.is_zero());
     // Linux md refuses members with an unknown journal, but with --force it marks them clean before it refuses them.
@@ -316,7 +333,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     let resync_from = newest.superblock.resync_position().filter(|from| !(replays || closed(from))).or(unknown);
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
     let resync_from = resync_from.filter(|_| redundant);
-    if resync_from.is_some() && is_hole_open(&newest.superblock, &geometry, missing, &verdicts) {
+    if resync_from.is_some() && is_hole_open(&newest.superblock, &shape, missing, &verdicts) {
         if !options.force {
             return Err(AssembleError::DirtyDegraded { missing });
         }
@@ -328,18 +345,17 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         distrust_replacements(&mut verdicts);
     }
     give_heirs_their_slots(&mut verdicts, newest.superblock.resync_position().is_none());
-    note_replaced(&mut verdicts, &geometry);
-    let resync_from = resync_due(resync_from, &geometry, missing, &verdicts);
+    note_replaced(&mut verdicts, &shape);
+    let resync_from = resync_due(resync_from, &shape, missing, &verdicts);
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     // Rows of the log may have no bits.
     let bitmap = bitmap.map(|own| if unknown.is_some() { own.with_all_set() } else { own });
     let members = planned(candidates, &verdicts);
-    // A member whose field was cleared, or that never had one, does not reduce the block of an array.
-    let block = members.iter().map(|member| member.superblock.logical_block_size).max();
-    common.logical_block_size = block.unwrap_or_default();
+    common.logical_block_size = logical_block_of(&members);
     Ok(Assembly {
         common,
-        geometry,
+        geometry: geometry.clone(),
+        change: shape.into_change().map(|(change, moved)| PlannedChange { change, moved }),
         members,
         verdicts: candidates.iter().map(|c| c.drive).zip(verdicts.iter().copied()).collect(),
         missing,
@@ -347,13 +363,19 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         bitmap,
         ppl,
         newly_created: false,
+        was_guarded: false,
         forced,
     })
 }
 
+/// The logical block in the common part. A member whose field was cleared, or that never had one, does not reduce it.
+fn logical_block_of(members: &[PlannedMember]) -> u32 {
+    members.iter().map(|member| member.superblock.logical_block_size).max().unwrap_or_default()
+}
+
 /// If every slot has a member, one that failed does not have to be added again.
-fn note_replaced(verdicts: &mut [Membership], geometry: &Geometry) {
-    if SlotSet::first_n(geometry.members()).minus(held(verdicts)).is_empty() {
+fn note_replaced(verdicts: &mut [Membership], shape: &Shape) {
+    if SlotSet::first_n(shape.slots()).minus(held(verdicts)).is_empty() {
         verdicts.iter_mut().filter(|own| **own == Membership::Failed).for_each(|own| *own = Membership::Replaced);
     }
 }
@@ -373,12 +395,12 @@ fn check_bitmap(candidate: &Candidate, options: AssembleOptions) -> Result<(), A
 fn make_enough(
     verdicts: &mut [Membership],
     in_sync: &mut SlotSet,
-    geometry: &Geometry,
+    shape: &Shape,
     candidates: &[Candidate],
     force: bool,
 ) -> Result<Option<String>, AssembleError> {
-    let all = SlotSet::first_n(geometry.members());
-    if geometry.survives(all.minus(*in_sync)) {
+    let (all, joined) = (SlotSet::first_n(shape.slots()), joined(verdicts, shape));
+    if shape.survives(all.minus(*in_sync), joined) {
         return Ok(None);
     }
     let stale = stale_by_events(candidates, verdicts, all.minus(*in_sync));
@@ -386,8 +408,8 @@ fn make_enough(
         let stale = u32::try_from(stale.len()).expect("few members");
         return Err(AssembleError::TooFew { missing: all.minus(*in_sync), have: in_sync.len(), stale });
     }
-    let cost = take_stale(verdicts, in_sync, &stale, geometry, candidates);
-    if !geometry.survives(all.minus(*in_sync)) {
+    let cost = take_stale(verdicts, in_sync, &stale, shape, candidates);
+    if !shape.survives(all.minus(*in_sync), joined) {
         return Err(AssembleError::TooFew { missing: all.minus(*in_sync), have: in_sync.len(), stale: 0 });
     }
     Ok(Some(cost))
@@ -395,9 +417,11 @@ fn make_enough(
 
 /// Are members missing for which no superblock says that a resync has begun without them? Then stripes that were being
 /// written may give wrong data for them.
-fn is_hole_open(newest: &Superblock, geometry: &Geometry, missing: SlotSet, verdicts: &[Membership]) -> bool {
-    let begun = is_redundant_yet(geometry, missing, verdicts) && was_stopped_without(newest, missing, verdicts);
-    matches!(geometry, Geometry::Parity(_)) && !missing.is_empty() && !begun
+fn is_hole_open(newest: &Superblock, shape: &Shape, missing: SlotSet, verdicts: &[Membership]) -> bool {
+    // A slot that a change of shape fills has no data on the old side.
+    let missing = missing.minus(joined(verdicts, shape));
+    let begun = is_redundant_yet(shape, missing, verdicts) && was_stopped_without(newest, missing, verdicts);
+    shape.has_parity() && !missing.is_empty() && !begun
 }
 
 /// Start of the resync that is due, if the superblocks ask for one from `dirty` on.
@@ -406,17 +430,12 @@ fn is_hole_open(newest: &Superblock, geometry: &Geometry, missing: SlotSet, verd
 /// before it is used: data recovered from it would be wrong, even for rows that were not written. If the set could lose
 /// no column, the missing columns are by definition what parity says, so nothing can disagree. Members that missed
 /// writes match nowhere.
-fn resync_due(
-    dirty: Option<Sectors>,
-    geometry: &Geometry,
-    missing: SlotSet,
-    verdicts: &[Membership],
-) -> Option<Sectors> {
-    if !matches!(geometry, Geometry::Parity(_)) {
+fn resync_due(dirty: Option<Sectors>, shape: &Shape, missing: SlotSet, verdicts: &[Membership]) -> Option<Sectors> {
+    if !shape.has_parity() {
         return dirty;
     }
     let due = dirty.or(has_forced(verdicts).then_some(Sectors::ZERO));
-    due.filter(|_| is_redundant_yet(geometry, missing, verdicts))
+    due.filter(|_| is_redundant_yet(shape, missing, verdicts))
 }
 
 /// Was a member taken that missed writes?
@@ -434,9 +453,9 @@ impl Assembly {
 
 /// Could the set lose one more member and still have its data? A slot that is being filled counts as far as it is
 /// filled.
-fn is_redundant_yet(geometry: &Geometry, missing: SlotSet, verdicts: &[Membership]) -> bool {
+fn is_redundant_yet(shape: &Shape, missing: SlotSet, verdicts: &[Membership]) -> bool {
     let fills = |verdict: &Membership| matches!(verdict, Membership::Rebuilding(_, done) if !done.is_zero());
-    geometry.is_redundant_without(missing) || verdicts.iter().any(fills)
+    shape.is_redundant_without(missing) || verdicts.iter().any(fills)
 }
 
 /// Was a resync under way without these members when the array was stopped cleanly? If writes were under way, the
@@ -492,6 +511,7 @@ fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), Assemb
         (own.chunk == common.chunk, "chunk"),
         (own.raid_disks == common.raid_disks, "number of slots"),
         (own.size == common.size, "size of a member"),
+        (is_same_change(own, common), "change of shape that is under way"),
     ];
     // A stale member may remember an older shape. It is left out because of its event count, not refused.
     if own.events + 1 >= common.events {
@@ -520,6 +540,7 @@ fn contradicting_features(own: &Superblock) -> FeatureMap {
 /// The verdict on each candidate, by events and roles.
 fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
     let common = &freshest.superblock;
+    let slots = slots_of(common);
     let mut taken = SlotSet::EMPTY;
     let mut replaced = SlotSet::EMPTY;
     let mut order: Vec<usize> = (0..candidates.len()).collect();
@@ -531,7 +552,7 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
         let same_number = order_of_same_number(candidates, index);
         let role = common.roles.get(own.dev_number);
         verdicts[index] = match role {
-            Role::Active(slot) if slot.0 >= common.raid_disks => Membership::Failed,
+            Role::Active(slot) if slot.0 >= slots => Membership::Failed,
             Role::Active(slot) if same_number => Membership::SlotTaken(slot),
             _ if !same_number && is_split_from(own, common, role) => Membership::Split { events: own.events, newest },
             Role::Active(_) if own.events + 1 < newest => Membership::Stale { events: own.events, newest },
@@ -650,8 +671,8 @@ fn stale_by_events(candidates: &[Candidate], verdicts: &[Membership], slots: Slo
 }
 
 /// Would a member in this slot add data? A stale copy of data that a present member has would only be read as well.
-fn is_needed(geometry: &Geometry, slot: Slot, in_sync: SlotSet) -> bool {
-    match geometry {
+fn is_needed(shape: &Shape, slot: Slot, in_sync: SlotSet) -> bool {
+    match shape.on(Side::Old) {
         Geometry::Mirror(mirror) => mirror.has_only_copy(slot, in_sync),
         _ => true,
     }
@@ -661,21 +682,21 @@ fn take_stale(
     verdicts: &mut [Membership],
     in_sync: &mut SlotSet,
     stale: &[usize],
-    geometry: &Geometry,
+    shape: &Shape,
     candidates: &[Candidate],
 ) -> String {
-    let all = SlotSet::first_n(geometry.members());
+    let (all, joined) = (SlotSet::first_n(shape.slots()), joined(verdicts, shape));
     let mut text = String::new();
     let mut taken = None;
     for index in stale {
         // Members that were lost together with this one missed the same writes. With all of them, each column is the
         // content of its member. Without them, it would be computed from members with different histories.
         let events = candidates[*index].superblock.events;
-        if geometry.survives(all.minus(*in_sync)) && taken != Some(events) {
+        if shape.survives(all.minus(*in_sync), joined) && taken != Some(events) {
             break;
         }
         let Role::Active(slot) = candidates[*index].superblock.role() else { continue };
-        if in_sync.contains(slot) || !is_needed(geometry, slot, *in_sync) {
+        if in_sync.contains(slot) || !is_needed(shape, slot, *in_sync) {
             continue;
         }
         taken = Some(events);
@@ -694,45 +715,13 @@ fn take_stale(
         ));
     }
     let left = all.minus(*in_sync);
-    if !left.is_empty() && matches!(geometry, Geometry::Parity(_)) {
+    if !left.is_empty() && shape.has_parity() {
         text.push_str(&alloc::format!(
             "the data of {left} is computed from members of different times: ranges that were written since then may \
              be wrong; "
         ));
     }
     text
-}
-
-fn geometry_of(
-    candidates: &[Candidate],
-    verdicts: &[Membership],
-    common: &Superblock,
-) -> Result<Geometry, AssembleError> {
-    let level = Level::from_md(common.level.number()).expect("decoded levels are known");
-    let mut sizes = alloc::vec![Sectors::ZERO; usize::from(common.raid_disks)];
-    let mut missing = SlotSet::EMPTY;
-    for (slot, size) in (0..common.raid_disks).map(Slot).zip(&mut sizes) {
-        let found = verdicts.iter().position(|v| *v == Membership::Member(slot));
-        match found {
-            Some(index) => *size = candidates[index].superblock.data_size,
-            None => missing = if slot.0 < crate::limits::MEMBERS_MAX { missing.with(slot) } else { missing },
-        }
-    }
-    if matches!(level, Level::Linear | Level::Raid0) && !missing.is_empty() {
-        let have = u32::from(common.raid_disks) - missing.len();
-        return Err(AssembleError::TooFew { missing, have, stale: 0 });
-    }
-    // Without the feature bit md's layout number of a RAID 0 means nothing.
-    let said = common.level != MdLevel::Raid0 || common.features.contains(FeatureMap::RAID0_LAYOUT);
-    let spec = SetSpec {
-        level,
-        members: common.raid_disks,
-        chunk: common.chunk,
-        layout: if said { common.layout } else { 0 },
-        member_size: common.size,
-        member_sizes: &sizes,
-    };
-    Geometry::new(&spec).map_err(AssembleError::Geometry)
 }
 
 fn planned(candidates: &[Candidate], verdicts: &[Membership]) -> Vec<PlannedMember> {

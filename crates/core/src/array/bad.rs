@@ -1,11 +1,11 @@
 //! The bad-block log of a member in memory: ranges that cannot be read, or that must not be used for recovery.
 //!
-//! The list is sorted by position. A range that the log on disk cannot express is not entered, and the caller is
+//! The list has sectors of the drive, as the log on disk, and is sorted by position. A range that the log on disk cannot express is not entered, and the caller is
 //! informed. If the log has no room for the exact list, sectors that are not bad are recorded too. No bad sector is left out.
 
 use alloc::vec::Vec;
 use openraid_format::{BadBlockPlace, FeatureMap, Superblock, BAD_BLOCK_LENGTH_MAX};
-use openraid_units::{MemberLba, Sectors};
+use openraid_units::{DriveLba, MemberLba, Sectors};
 
 use crate::limits::{BAD_BLOCKS_MAX, BAD_BLOCKS_PER_SECTOR};
 
@@ -18,25 +18,47 @@ pub struct BadRange {
     pub len: Sectors,
 }
 
-impl BadRange {
-    fn new(from: u64, to: u64) -> Self {
-        Self { at: MemberLba(from), len: Sectors(to - from) }
-    }
-    fn bounds(self) -> (u64, u64) {
-        (self.at.get(), self.at.get() + self.len.get())
-    }
-}
-
 /// The place of a member's log, if it can be written. A log in units other than sectors is read and obeyed, but not
 /// changed (mdadm makes none).
 pub(crate) fn writable_log(own: &Superblock) -> Option<BadBlockPlace> {
     own.bad_block_log().filter(|log| log.shift == 0)
 }
 
+/// A range of a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct DriveRange {
+    at: DriveLba,
+    len: Sectors,
+}
+
+impl DriveRange {
+    /// These sectors.
+    pub(crate) const fn of(at: DriveLba, len: Sectors) -> Self {
+        Self { at, len }
+    }
+
+    /// Its first sector.
+    pub(crate) const fn at(self) -> DriveLba {
+        self.at
+    }
+
+    /// Its length.
+    pub(crate) const fn len(self) -> Sectors {
+        self.len
+    }
+
+    fn new(from: u64, to: u64) -> Self {
+        Self { at: DriveLba(from), len: Sectors(to - from) }
+    }
+    fn bounds(self) -> (u64, u64) {
+        (self.at.get(), self.at.get() + self.len.get())
+    }
+}
+
 /// The bad ranges of one list.
 #[derive(Debug)]
 pub(crate) struct BadList {
-    ranges: Vec<BadRange>,
+    ranges: Vec<DriveRange>,
     /// Maximum number of entries of the log; 0 if the member keeps none.
     max: usize,
     /// The log on the drive is older than this list.
@@ -50,12 +72,13 @@ pub(crate) struct BadList {
 }
 
 impl BadList {
-    /// The list of a member with this superblock, from the entries of its log.
-    pub(crate) fn new(own: Option<&Superblock>, known: &[BadRange]) -> Self {
+    /// The list of a member with this superblock and this start of its data, from the entries of its log.
+    pub(crate) fn new(own: Option<&Superblock>, data: DriveLba, known: &[BadRange]) -> Self {
         let log = own.and_then(writable_log);
         let max = log.map_or(0, |log| (usize::from(log.size) * BAD_BLOCKS_PER_SECTOR).min(BAD_BLOCKS_MAX));
         let stored = own.is_some_and(|own| own.features.contains(FeatureMap::BAD_BLOCKS));
-        Self { stored, ..Self::with_room(max, known) }
+        let known: Vec<_> = known.iter().map(|bad| DriveRange { at: data + bad.at.offset(), len: bad.len }).collect();
+        Self { stored, ..Self::with_room(max, &known) }
     }
 
     /// May the superblock announce the log? The area of a log that was never written has old content, or on a full file
@@ -69,7 +92,7 @@ impl BadList {
         !core::mem::replace(&mut self.stored, true)
     }
 
-    fn with_room(max: usize, known: &[BadRange]) -> Self {
+    fn with_room(max: usize, known: &[DriveRange]) -> Self {
         let mut list = Self {
             ranges: Vec::with_capacity(BAD_BLOCKS_MAX.max(known.len()) + 1),
             max: usize::MAX,
@@ -85,7 +108,7 @@ impl BadList {
         Self { max, dirty: false, urgent: false, ..list }
     }
 
-    pub(crate) fn ranges(&self) -> &[BadRange] {
+    pub(crate) fn ranges(&self) -> &[DriveRange] {
         &self.ranges
     }
 
@@ -101,7 +124,7 @@ impl BadList {
     }
 
     /// Is every sector of this range known to be bad?
-    pub(crate) fn covers(&self, range: BadRange) -> bool {
+    pub(crate) fn covers(&self, range: DriveRange) -> bool {
         let (from, to) = range.bounds();
         self.ranges.iter().map(|b| b.bounds()).any(|(start, end)| start <= from && to <= end)
     }
@@ -114,7 +137,7 @@ impl BadList {
     /// Enter a range, and merge it with the ranges that it touches. False if the log has no room, and then nothing
     /// is entered.
     #[must_use]
-    pub(crate) fn insert(&mut self, range: BadRange) -> bool {
+    pub(crate) fn insert(&mut self, range: DriveRange) -> bool {
         let (mut from, mut to) = range.bounds();
         let first = self.ranges.partition_point(|b| b.bounds().1 < from);
         let after = self.ranges.partition_point(|b| b.at.get() <= to).max(first);
@@ -127,7 +150,7 @@ impl BadList {
             return false;
         }
         self.ranges.drain(first..after);
-        self.ranges.insert(first, BadRange::new(from, to));
+        self.ranges.insert(first, DriveRange::new(from, to));
         (self.dirty, self.urgent) = (true, true);
         true
     }
@@ -153,7 +176,7 @@ impl BadList {
             self.ranges.remove(at);
             for (start, end) in [(start, start + before), (end - after, end)] {
                 if start < end {
-                    self.ranges.insert(at, BadRange::new(start, end));
+                    self.ranges.insert(at, DriveRange::new(start, end));
                     at += 1;
                 }
             }
@@ -183,7 +206,7 @@ mod tests {
             let mut map = [false; 2000];
             for _ in 0..20_000 {
                 let (from, len) = (next(1900), 1 + next(8));
-                let range = BadRange::new(from, from + len);
+                let range = DriveRange::new(from, from + len);
                 let start = usize::try_from(from).unwrap();
                 let span = start..start + usize::try_from(len).unwrap();
                 if next(5) < 3 {

@@ -288,12 +288,14 @@ fn finish(
         verdicts: members.iter().map(|m| (m.drive, m.verdict)).collect(),
         common,
         geometry,
+        change: None,
         members,
         missing,
         resync_from: set.resync_from,
         bitmap,
         ppl: spec.ppl.then(PlannedPpl::default),
         newly_created: true,
+        was_guarded: false,
         forced: None,
     })
 }

@@ -6,14 +6,14 @@
 
 use alloc::vec::Vec;
 
-use openraid_units::{MemberLba, Sectors};
+use openraid_units::{DriveLba, Sectors};
 
 use crate::limits::{DEFECTS_MAX, DEFECT_SECTORS_MAX};
 
 /// Maximum size of a physical sector. Bad sectors within one are one defect.
 const PHYSICAL_SECTORS: u64 = 8;
 
-/// The defects of one member, in the order in which they were last met.
+/// The defects of one member in sectors of its drive, in the order in which they were last met.
 #[derive(Debug)]
 pub(crate) struct Defects {
     /// First sector of each, and the first sector after it.
@@ -26,7 +26,7 @@ impl Defects {
     }
 
     /// A read of this range failed; true if that is a defect that was not met before.
-    pub(crate) fn meet(&mut self, at: MemberLba, len: Sectors) -> bool {
+    pub(crate) fn meet(&mut self, at: DriveLba, len: Sectors) -> bool {
         let from = at.get() / PHYSICAL_SECTORS * PHYSICAL_SECTORS;
         let to = (at.get() + len.get()).next_multiple_of(PHYSICAL_SECTORS);
         if let Some(known) = self.ranges.iter_mut().find(|known| known.0 < to && from < known.1) {
@@ -48,7 +48,7 @@ impl Defects {
     }
 
     /// This range was rewritten: an error there from now on is another defect.
-    pub(crate) fn rewritten(&mut self, at: MemberLba, len: Sectors) {
+    pub(crate) fn rewritten(&mut self, at: DriveLba, len: Sectors) {
         let (from, to) = (at.get(), at.get() + len.get());
         self.ranges.retain(|known| known.1 <= from || to <= known.0);
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn meet(defects: &mut Defects, from: u64, to: u64) -> bool {
-        defects.meet(MemberLba(from), Sectors(to - from))
+        defects.meet(DriveLba(from), Sectors(to - from))
     }
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
         let counted = (0..1024).step_by(8).filter(|at| meet(&mut defects, *at, at + 8)).count() as u64;
         assert_eq!(counted, 1024 / DEFECT_SECTORS_MAX.get());
         assert!(!meet(&mut defects, 0, 8));
-        defects.rewritten(MemberLba(0), Sectors(8));
+        defects.rewritten(DriveLba(0), Sectors(8));
         assert!(meet(&mut defects, 0, 8));
     }
 

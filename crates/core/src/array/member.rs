@@ -65,7 +65,7 @@ impl Sets {
         let stops = match task {
             Some((TaskKind::Rebuild | TaskKind::Replace, filled)) => filled == slot,
             Some((TaskKind::Resync | TaskKind::Check | TaskKind::Repair, _)) => state == MemberState::InSync,
-            None => false,
+            Some((TaskKind::Reshape, _)) | None => false,
         };
         if stops {
             set.cancel_task(AbortReason::MemberFailed);
@@ -208,7 +208,7 @@ impl Sets {
     pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
         let set = self.get(id);
         let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
-        set.shape.survives(missing)
+        set.shape.survives(missing, set.joined.without(slot))
     }
 }
 

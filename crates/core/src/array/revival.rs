@@ -85,7 +85,7 @@ impl Sets {
         let set = self.get_mut(id);
         let ready = set.slots_ready();
         let missing = set.missing().minus(ready);
-        if !set.has_failed() || !set.shape.survives(missing) {
+        if !set.has_failed() || !set.shape.survives(missing, set.joined) {
             return Ok(());
         }
         if let Some(why) = set.bars_revival(missing) {
@@ -131,7 +131,13 @@ impl Sets {
         let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
         let metadata = set.metadata.as_ref()?;
         let Role::Active(slot) = superblock.role() else { return None };
-        let returns = superblock.set_uuid == metadata.common().set_uuid
+        let common = metadata.common();
+        let shape = |of: &Superblock| (of.level, of.layout, of.chunk, of.raid_disks, of.size);
+        let returns = superblock.set_uuid == common.set_uuid
+            // A change of shape moves data and sets no bits.
+            && shape(superblock) == shape(common)
+            && superblock.change().is_none()
+            && !set.shape.is_changing()
             && slot.0 < set.slots()
             && !set.is_held(slot)
             && superblock.recovery_offset().is_none()

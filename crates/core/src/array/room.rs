@@ -14,7 +14,7 @@
 
 use openraid_units::{Instant, MemberLba, Sectors, SetId, Slot};
 
-use super::bad::BadRange;
+use super::bad::DriveRange;
 use super::set::{Member, Set};
 use super::sets::Sets;
 use crate::actions::NoticeKind;
@@ -73,22 +73,23 @@ impl Sets {
 
     fn want_range(&mut self, id: SetId, repair: Repair) {
         let set = self.get_mut(id);
-        let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync().contains(repair.slot());
+        let is_steady = !set.shape.is_changing();
+        let useful = set.is_redundant() && is_steady && set.metadata.is_some() && set.in_sync().contains(repair.slot());
         if useful && set.tasks.want_repair(repair) {
             self.look();
         }
     }
 
     /// A working member has no room for a write of this range. It stays.
-    pub(crate) fn note_no_room(&mut self, (id, index): (SetId, u32), refused: BadRange, call: &mut Call) {
+    pub(crate) fn note_no_room(&mut self, (id, index): (SetId, u32), refused: DriveRange, call: &mut Call) {
         let now = call.now();
         let set = self.get_mut(id);
         let most = ROOM_PROBE.min(Sectors(u64::from(set.rows_max)));
         let member = set.member_mut(index);
         let (slot, drive, is_new) = (member.slot(), member.drive, !member.is_full());
-        let len = refused.len.min(most);
-        let at = refused.at + (refused.len - len);
-        member.lacks_room = Some(BadRange { at, len });
+        let len = refused.len().min(most);
+        let at = refused.at() + (refused.len() - len);
+        member.lacks_room = Some(DriveRange::of(at, len));
         if !set.is_short_of_room() {
             set.room = Room::Short { look: now + ROOM_PAUSE };
             self.look_at(now + ROOM_PAUSE, Wake::Background);
@@ -99,12 +100,13 @@ impl Sets {
     }
 
     /// A write of this range has succeeded: if its member had no room there, it has room again.
-    pub(crate) fn note_room(&mut self, (id, index): (SetId, u32), written: BadRange, call: &mut Call) {
+    pub(crate) fn note_room(&mut self, (id, index): (SetId, u32), written: DriveRange, call: &mut Call) {
         let now = call.now();
         let set = self.get_mut(id);
         let member = set.member_mut(index);
         let (slot, drive) = (member.slot(), member.drive);
-        let is_over = |place: BadRange| written.at <= place.at && place.at + place.len <= written.at + written.len;
+        let is_over =
+            |place: DriveRange| written.at() <= place.at() && place.at() + place.len() <= written.at() + written.len();
         if !member.lacks_room.is_some_and(is_over) {
             return;
         }
@@ -128,7 +130,8 @@ impl Sets {
                 for index in 0..set.members.len() {
                     let member = &self.get(id).members[index];
                     if let (Some(place), Some(slot)) = (member.lacks_room, member.slot()) {
-                        self.want_rewrite(id, (side, slot), place.at, place.len);
+                        let at = member.in_data(side, place.at());
+                        self.want_rewrite(id, (side, slot), at, place.len());
                     }
                 }
             }
@@ -139,8 +142,9 @@ impl Sets {
                 for index in (0..set.members.len()).filter(|_| goes_on) {
                     let Some(slot) = self.get(id).members[index].slot() else { continue };
                     for number in 0..self.get(id).members[index].bad.ranges().len() {
-                        let range = self.get(id).members[index].bad.ranges()[number];
-                        self.want_repair(id, (side, slot), range.at, range.len);
+                        let member = &self.get(id).members[index];
+                        let range = member.bad.ranges()[number];
+                        self.want_repair(id, (side, slot), member.in_data(side, range.at()), range.len());
                     }
                 }
             }

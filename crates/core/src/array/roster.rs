@@ -3,10 +3,12 @@
 //! What depends on the members' states ([`Set::refresh`]), the bitmap and the superblocks follow each change at once, so that
 //! no other part of the engine can forget one of them.
 
+use openraid_format::Superblock;
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use super::set::{Member, Seat, Set, SlotMembers};
 use crate::admin::MemberState;
+use crate::geometry::shape::Side;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
 
@@ -37,6 +39,11 @@ impl Member {
         self.state
     }
 
+    /// Its superblock, of which only the fields of the member count.
+    pub(crate) fn superblock(&self) -> Option<&Superblock> {
+        self.superblock.as_deref()
+    }
+
     /// Is it being filled next to the working member of its slot?
     pub(crate) const fn is_replacement(&self) -> bool {
         matches!(self.seat, Seat::Replaces(_))
@@ -57,23 +64,25 @@ impl Member {
 
     /// The place on its drive of a place in its data area.
     #[inline(always)]
-    pub(crate) fn on_drive(&self, at: MemberLba) -> DriveLba {
-        self.data_offset + at.offset()
+    pub(crate) fn on_drive(&self, side: Side, at: MemberLba) -> DriveLba {
+        self.starts[side as usize] + at.offset()
     }
 
     /// The place in its data area of a place on its drive.
     #[inline(always)]
-    pub(crate) fn in_data(&self, at: DriveLba) -> MemberLba {
-        MemberLba((at - self.data_offset).get())
+    pub(crate) fn in_data(&self, side: Side, at: DriveLba) -> MemberLba {
+        MemberLba((at - self.starts[side as usize]).get())
     }
 
     /// Does its bad-block log name any of these sectors?
-    pub(crate) fn is_bad(&self, from: MemberLba, len: Sectors) -> bool {
+    pub(crate) fn is_bad(&self, side: Side, from: MemberLba, len: Sectors) -> bool {
+        let from = self.on_drive(side, from);
         self.bad.touches(from.get(), from.get() + len.get())
     }
 
     /// The part of this range, from its begin on, of which its bad-block log names all sectors, or none.
-    pub(crate) fn sectors_alike(&self, from: MemberLba, len: Sectors) -> Sectors {
+    pub(crate) fn sectors_alike(&self, side: Side, from: MemberLba, len: Sectors) -> Sectors {
+        let from = self.on_drive(side, from);
         Sectors(self.bad.alike(from.get(), from.get() + len.get()))
     }
 
@@ -113,7 +122,7 @@ impl Member {
     }
 
     /// A read of this range failed. If this is a new defect, returns the number of its defects.
-    pub(crate) fn meet_defect(&mut self, at: MemberLba, len: Sectors) -> Option<u32> {
+    pub(crate) fn meet_defect(&mut self, at: DriveLba, len: Sectors) -> Option<u32> {
         self.defects.meet(at, len).then(|| {
             self.media_errors += 1;
             self.media_errors
@@ -121,7 +130,7 @@ impl Member {
     }
 
     /// This range was rewritten: an error there from now on is another defect.
-    pub(crate) fn rewritten(&mut self, at: MemberLba, len: Sectors) {
+    pub(crate) fn rewritten(&mut self, at: DriveLba, len: Sectors) {
         self.defects.rewritten(at, len);
     }
 }
@@ -192,7 +201,11 @@ impl Set {
     /// Begin to fill a member in this slot. Returns the position from which it is filled, and whether it needs only
     /// what the bitmap marks.
     pub(crate) fn begin_fill(&mut self, slot: Slot, index: u32) -> (Sectors, bool) {
+        let start = self.new_start_of(self.member(index), slot);
         let entry = self.member_mut(index);
+        if let (Some(start), MemberState::Spare) = (start, entry.state) {
+            entry.starts[Side::New as usize] = start;
+        }
         let from = match entry.state {
             MemberState::Rebuilding { to } => to,
             _ => Sectors::ZERO,
@@ -269,10 +282,13 @@ impl Set {
         self.in_sync == SlotSet::first_n(self.slots())
     }
 
-    /// Slots that take writes.
+    /// Slots that take writes on this side.
     #[inline(always)]
-    pub(crate) const fn writable(&self) -> SlotSet {
-        self.writable
+    pub(crate) fn writable(&self, side: Side) -> SlotSet {
+        match side {
+            Side::Old => self.writable.minus(self.joined),
+            Side::New => self.writable,
+        }
     }
 
     /// Slots whose member is leaving and whose replacement gets the writes. It also gets parity, as far as that can be
@@ -280,6 +296,11 @@ impl Set {
     #[inline(always)]
     pub(crate) const fn inherited(&self) -> SlotSet {
         self.inherited
+    }
+
+    /// Slots that a change of shape fills, and that have all that has moved.
+    pub(crate) const fn joined(&self) -> SlotSet {
+        self.joined
     }
 
     /// Has any member an entry in its bad-block log?
@@ -318,7 +339,7 @@ mod tests {
         set
     }
 
-    fn common() -> openraid_format::Superblock {
+    fn common() -> Superblock {
         let new = |number: u16| NewDrive {
             drive: DriveId(number),
             capacity: Bytes::mib(16).sectors_floor(),
@@ -363,7 +384,7 @@ mod tests {
         set.refresh();
         assert_eq!((set.in_sync(), set.is_whole(), set.is_held(Slot(1))), (slots(&[0, 2]), false, false));
         assert_eq!(set.begin_fill(Slot(1), 3), (Sectors::ZERO, false));
-        assert_eq!((set.in_sync(), set.writable()), (slots(&[0, 2]), slots(&[0, 1, 2])));
+        assert_eq!((set.in_sync(), set.writable(Side::Old)), (slots(&[0, 2]), slots(&[0, 1, 2])));
         set.fill_to(Slot(1), false, Sectors(640));
         assert_eq!(set.member(3).state(), MemberState::Rebuilding { to: Sectors(640) });
         // The task is interrupted, and begins again from there.
@@ -417,9 +438,10 @@ mod tests {
     #[test]
     fn places_of_the_data_area_and_of_the_drive_are_a_data_offset_apart() {
         let mut member = member(0, None, MemberState::Spare);
-        assert_eq!((member.on_drive(MemberLba(5)), member.in_data(DriveLba(2053))), (DriveLba(2053), MemberLba(5)));
-        assert_eq!([8, 8, 4096].map(|at| member.meet_defect(MemberLba(at), Sectors(8))), [Some(1), None, Some(2)]);
-        member.rewritten(MemberLba(8), Sectors(8));
-        assert_eq!(member.meet_defect(MemberLba(8), Sectors(8)), Some(3));
+        let (side, lba) = (Side::Old, DriveLba(2053));
+        assert_eq!((member.on_drive(side, MemberLba(5)), member.in_data(side, lba)), (lba, MemberLba(5)));
+        assert_eq!([8, 8, 4096].map(|at| member.meet_defect(DriveLba(at), Sectors(8))), [Some(1), None, Some(2)]);
+        member.rewritten(DriveLba(8), Sectors(8));
+        assert_eq!(member.meet_defect(DriveLba(8), Sectors(8)), Some(3));
     }
 }

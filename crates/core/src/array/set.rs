@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use openraid_format::{DeviceFlags, Superblock};
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, MemberLba, Sectors, Slot};
 
-use crate::admin::{Health, MemberState, Policy, TaskKind};
+use crate::admin::{Health, MemberState, Policy, TaskKind, WriteCache};
 use crate::array::active_mark::ActiveMark;
-use crate::array::bad::{BadList, BadRange};
+use crate::array::bad::{BadList, DriveRange};
 use crate::array::bitmap::Bitmap;
 use crate::array::changes::Changes;
 use crate::array::conditions::Room;
@@ -15,10 +15,11 @@ use crate::array::conditions::{Comeback, Remains};
 use crate::array::consistency::Consistency;
 use crate::array::defects::Defects;
 use crate::array::dirty_count::DirtyCount;
+use crate::array::epoch::Epochs;
 use crate::array::metadata::Metadata;
 use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
-use crate::geometry::shape::Shape;
+use crate::geometry::shape::{Shape, Side};
 use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
@@ -32,13 +33,13 @@ pub(crate) struct Member {
     pub(super) drive: DriveId,
     pub(super) seat: Seat,
     pub(super) state: MemberState,
-    /// Start of its data area on the drive.
-    pub(super) data_offset: DriveLba,
+    /// Starts of its data area on the drive, by [`Side`]; equal if the set does not change its shape.
+    pub(super) starts: [DriveLba; 2],
     /// Its own superblock fields; the common ones are in the set's [`Metadata`].
     pub(super) superblock: Option<Box<Superblock>>,
     pub(super) bad: BadList,
     /// The end of a write for which it had no room, if it has none.
-    pub(super) lacks_room: Option<BadRange>,
+    pub(super) lacks_room: Option<DriveRange>,
     /// Written since its last flush was issued.
     pub(super) unflushed: bool,
     /// Number of flushes under way.
@@ -215,6 +216,8 @@ pub(crate) struct Set {
     pub(super) in_sync: SlotSet,
     /// Slots that take writes.
     pub(super) writable: SlotSet,
+    /// Slots that a change of shape fills: their data is valid on the new side, and they have no place on the old one.
+    pub(super) joined: SlotSet,
     /// The ones among them whose member is leaving and whose replacement gets the writes. It also gets parity, as far
     /// as that can be computed, because its superblock may record already that it is filled.
     pub(super) inherited: SlotSet,
@@ -238,8 +241,8 @@ pub(crate) struct Set {
     pub tasks: SetTasks,
     pub(super) policy: Policy,
     pub reasons: ReasonCounts,
-    /// Number of operations in work, and of the ones that write past the cache.
-    pub(super) ops: u32,
+    /// Operations in work, and the number of operations that write past the cache.
+    ops: Epochs,
     pub(super) direct_writes: u32,
     /// Its dirty units in the cache.
     pub dirty: DirtyCount,
@@ -267,6 +270,7 @@ impl Set {
             places: alloc::vec![SlotMembers::default(); slots],
             in_sync: SlotSet::EMPTY,
             writable: SlotSet::EMPTY,
+            joined: SlotSet::EMPTY,
             inherited: SlotSet::EMPTY,
             write_mostly: SlotSet::EMPTY,
             has_bad: false,
@@ -280,7 +284,7 @@ impl Set {
             tasks: SetTasks::new(limits),
             policy: Policy::default(),
             reasons: ReasonCounts::default(),
-            ops: 0,
+            ops: Epochs::new(),
             direct_writes: 0,
             dirty: DirtyCount::default(),
             journal: SetJournal::NONE,
@@ -368,6 +372,21 @@ impl Set {
         self.rows_max
     }
 
+    /// From now on no operation covers more rows than this.
+    pub(crate) fn limit_rows(&mut self, rows_max: u32) {
+        self.rows_max = self.rows_max.min(rows_max);
+    }
+
+    /// The store in which writes are kept before the members have them. A set that changes its shape writes through.
+    #[inline(always)]
+    pub(crate) fn write_cache(&self) -> WriteCache {
+        if self.tasks.reshape().is_some() {
+            WriteCache::Through
+        } else {
+            self.policy.write_cache
+        }
+    }
+
     #[inline(always)]
     pub(crate) const fn policy(&self) -> &Policy {
         &self.policy
@@ -429,21 +448,16 @@ impl Set {
         self.consistency = consistency;
     }
 
-    /// An operation of it begins.
+    /// Its operations in work.
     #[inline(always)]
-    pub(crate) fn begin_op(&mut self) {
-        self.ops += 1;
+    pub(crate) const fn ops(&self) -> &Epochs {
+        &self.ops
     }
 
-    /// An operation of it is over.
+    /// As [`Set::ops`].
     #[inline(always)]
-    pub(crate) fn end_op(&mut self) {
-        self.ops -= 1;
-    }
-
-    /// Number of operations in work.
-    pub(crate) const fn ops(&self) -> u32 {
-        self.ops
+    pub(crate) fn ops_mut(&mut self) -> &mut Epochs {
+        &mut self.ops
     }
 
     /// An operation that writes past the cache begins.
@@ -466,25 +480,25 @@ impl Set {
 
     /// Slots whose bytes are valid in these sectors of the members.
     #[inline]
-    pub(crate) fn readable(&self, from: MemberLba, to: MemberLba) -> SlotSet {
+    pub(crate) fn readable(&self, side: Side, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.writable == self.in_sync && !self.has_bad {
             return self.in_sync;
         }
-        self.readable_in_part(from, to)
+        self.readable_in_part(side, from, to)
     }
 
     /// The same, if a member is being filled or has bad blocks.
     #[inline(never)]
-    fn readable_in_part(&self, from: MemberLba, to: MemberLba) -> SlotSet {
-        self.good(self.in_sync | self.filled(from, to), from, to)
+    fn readable_in_part(&self, side: Side, from: MemberLba, to: MemberLba) -> SlotSet {
+        self.good(self.in_sync | self.filled(side, from, to), side, from, to)
     }
 
     /// The slots among `slots` whose members have no bad block in these sectors.
     #[inline]
-    pub(crate) fn good(&self, mut slots: SlotSet, from: MemberLba, to: MemberLba) -> SlotSet {
+    pub(crate) fn good(&self, mut slots: SlotSet, side: Side, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.has_bad {
             for slot in slots {
-                if self.member_of(slot).is_some_and(|m| m.bad.touches(from.get(), to.get())) {
+                if self.member_of(slot).is_some_and(|m| m.is_bad(side, from, to - from)) {
                     slots.remove(slot);
                 }
             }
@@ -498,25 +512,30 @@ impl Set {
         self.write_mostly
     }
 
-    /// Slots that are being filled and are already filled in these sectors.
+    /// Slots that are being filled and are already filled in these sectors. A change of shape fills the new side only.
     #[inline]
-    pub(crate) fn filled(&self, from: MemberLba, to: MemberLba) -> SlotSet {
+    pub(crate) fn filled(&self, side: Side, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.writable == self.in_sync {
             return SlotSet::EMPTY;
         }
-        let done = self.tasks.current().filter(|task| task.is_done(from.get(), to.get()));
-        done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one) | self.filled_before(to)
+        let done = self.tasks.current().filter(|task| task.is_done(side, from.get(), to.get()));
+        let by_task = done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one);
+        if side == Side::Old && self.shape.is_changing() {
+            by_task
+        } else {
+            by_task | self.filled_before(to)
+        }
     }
 
     /// The slot that a rebuild fills, if it has restored any of these sectors. The rebuild does not return there, so a
     /// write must not leave out its parity. A unit of a rebuild may be shorter than a chunk, so a write may straddle
     /// the position of the rebuild.
     #[inline]
-    pub(crate) fn filled_in_part(&self, from: MemberLba, to: MemberLba) -> SlotSet {
+    pub(crate) fn filled_in_part(&self, side: Side, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.writable == self.in_sync {
             return SlotSet::EMPTY;
         }
-        let done = self.tasks.current().filter(|task| task.is_done_in_part(from.get(), to.get()));
+        let done = self.tasks.current().filter(|task| task.is_done_in_part(side, from.get(), to.get()));
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)
     }
 
@@ -543,15 +562,15 @@ impl Set {
     }
 
     /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?
-    pub(crate) fn is_consistent(&self, from: u64, to: u64) -> bool {
-        let is_made = || self.tasks.current().is_some_and(|task| task.is_resync() && task.is_done(from, to));
+    pub(crate) fn is_consistent(&self, side: Side, from: u64, to: u64) -> bool {
+        let is_made = || self.tasks.current().is_some_and(|task| task.is_resync() && task.is_done(side, from, to));
         // What a resync wrote may be lost on a member whose flush failed.
         self.consistency.reaches(to) || is_made() && !self.is_durability_lost()
     }
 
     /// The answer of [`Self::is_consistent`] for the begin of a range, and the number of sectors for which it holds: a resync
     /// may have done a part of the range.
-    pub(crate) fn consistent_run(&self, at: u64, len: u64) -> (bool, u64) {
+    pub(crate) fn consistent_run(&self, side: Side, at: u64, len: u64) -> (bool, u64) {
         let end = at + len;
         let recorded = self.consistency.position().get();
         let resync = self.tasks.current().filter(|task| task.is_resync());
@@ -561,8 +580,8 @@ impl Set {
             unit_end.min(recorded).min(end)
         };
         let mut to = next(at);
-        let answer = self.is_consistent(at, to);
-        while to < end && self.is_consistent(to, next(to)) == answer {
+        let answer = self.is_consistent(side, at, to);
+        while to < end && self.is_consistent(side, to, next(to)) == answer {
             to = next(to);
         }
         (answer, to - at)
@@ -586,7 +605,7 @@ impl Set {
     /// The state as a word.
     pub(crate) fn health(&self) -> Health {
         let missing = self.missing();
-        if self.life == Life::Failed || !self.shape.survives(missing) {
+        if self.life == Life::Failed || !self.shape.survives(missing, self.joined) {
             Health::Failed
         } else if missing.is_empty() {
             Health::Optimal
@@ -598,7 +617,7 @@ impl Set {
     /// Is some of its data unavailable?
     pub(crate) fn is_lost(&self) -> bool {
         let missing = self.missing();
-        self.life == Life::Failed || !(missing.is_empty() || self.shape.survives(missing))
+        self.life == Life::Failed || !(missing.is_empty() || self.shape.survives(missing, self.joined))
     }
 
     /// Does a bad-block log on disk lack a range that must not be used for recovery?
@@ -690,6 +709,7 @@ impl Set {
     pub(crate) fn refresh(&mut self) {
         let mut in_sync = SlotSet::EMPTY;
         let mut writable = SlotSet::EMPTY;
+        let mut joined = SlotSet::EMPTY;
         let mut inherited = SlotSet::EMPTY;
         let mut write_mostly = SlotSet::EMPTY;
         for (slot, place) in (0..self.shape.slots()).map(Slot).zip(&self.places) {
@@ -702,7 +722,12 @@ impl Set {
                     in_sync.insert(slot);
                     writable.insert(slot);
                 }
-                MemberState::Rebuilding { .. } => writable.insert(slot),
+                MemberState::Rebuilding { to } => {
+                    writable.insert(slot);
+                    if self.shape.has_all_that_moved(to) {
+                        joined.insert(slot);
+                    }
+                }
                 // Its replacement continues at its position. Until it has the slot, no write may skip it.
                 MemberState::Failing(_) if place.replacement.is_some_and(|index| self.member(index).is_active()) => {
                     writable.insert(slot);
@@ -713,6 +738,7 @@ impl Set {
         }
         self.in_sync = in_sync;
         self.writable = writable;
+        self.joined = joined;
         self.inherited = inherited;
         self.write_mostly = write_mostly;
         self.refresh_bad();

@@ -69,7 +69,7 @@ impl Set {
         assembly: &Assembly,
         base: &Base,
     ) -> Self {
-        let mut set = Self::new(array, Shape::steady(assembly.geometry.clone()), (block, rows_max), &base.limits);
+        let mut set = Self::new(array, assembly.shape(), (block, rows_max), &base.limits);
         let mut common = assembly.common.clone();
         common.recovery_or_tail = 0;
         set.metadata = Some(Metadata::new(common));
@@ -98,6 +98,9 @@ impl Set {
         let newest = assembly.common.events;
         if assembly.members.iter().any(|m| m.verdict != Membership::Spare && m.superblock.events < newest) {
             set.metadata.as_mut().expect("just put").request_catch_up();
+        }
+        if assembly.was_guarded {
+            set.metadata.as_mut().expect("just put").request();
         }
         note_absence(&mut set, assembly);
         record_start(&mut set, assembly);
@@ -274,8 +277,9 @@ pub(crate) fn planned_member(planned: &PlannedMember) -> Member {
         }
     };
     let superblock = planned.superblock.clone();
+    let starts = [superblock.data_offset, superblock.new_data_offset()];
     let member = new_member(planned.drive, None, state, superblock.data_offset, Some(superblock), &planned.bad);
-    Member { seat, ..member }
+    Member { seat, starts, ..member }
 }
 
 pub(crate) fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -> Bitmap {

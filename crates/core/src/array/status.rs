@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 use openraid_format::DeviceFlags;
 use openraid_units::{DriveId, Sectors, Slot};
 
-use super::bad::BadRange;
-use super::set::Set;
+use super::bad::{BadRange, DriveRange};
+use super::set::{Member, Set};
 use crate::admin::{MemberState, MemberStatus, TaskKind};
+use crate::geometry::shape::Side;
 
 impl Set {
     /// The rows of its table of members: the slots in order, then the members without a slot. `outstanding` is the number
@@ -62,7 +63,8 @@ impl Set {
 
     /// Known bad ranges of its members: slot and range.
     pub(crate) fn bad_ranges(&self) -> Vec<(Option<Slot>, BadRange)> {
-        self.members.iter().flat_map(|m| m.bad.ranges().iter().map(|b| (m.slot(), *b))).collect()
+        let in_data = |m: &Member, bad: &DriveRange| BadRange { at: m.in_data(Side::Old, bad.at()), len: bad.len() };
+        self.members.iter().flat_map(|m| m.bad.ranges().iter().map(move |b| (m.slot(), in_data(m, b)))).collect()
     }
 }
 

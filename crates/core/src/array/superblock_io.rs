@@ -36,7 +36,7 @@ pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superbl
     superblock.bitmap_or_ppl = own.bitmap_or_ppl;
     superblock.features.set(FeatureMap::REPLACEMENT, own.features.contains(FeatureMap::REPLACEMENT));
     superblock.features.set(FeatureMap::BAD_BLOCKS, member.bad.is_announced());
-    superblock.features.set(FeatureMap::NEW_OFFSET, false);
+    superblock.set_new_data_offset(member.new_start());
     superblock.set_recovery_offset(own.recovery_offset());
     superblock
 }
@@ -107,7 +107,7 @@ impl Set {
     pub(crate) fn is_busy(&self) -> bool {
         let of_bitmap = self.bitmap.as_ref().map_or(0, super::bitmap::Bitmap::flushes);
         let flushes = self.mark.flushes() + of_bitmap + self.journal.flushes();
-        self.ops > 0
+        self.ops().all() > 0
             || flushes > 0
             || self.tasks.has_flushes()
             || self.journal.is_redoing()
@@ -299,8 +299,7 @@ impl Sets {
             let Some(lba) = own.place(log.offset) else { continue };
             let mut table = BadBlockTable::new();
             for bad in member.bad.ranges() {
-                let start = member.data_offset + bad.at.offset();
-                let range = openraid_format::BadRange { start, len: bad.len };
+                let range = openraid_format::BadRange { start: bad.at(), len: bad.len() };
                 table.push(range).expect("as many as fit");
             }
             let mut bytes = [0; PAGE_BYTES];

@@ -1,11 +1,16 @@
 //! Background work: rebuild, resync, check and repair, and the repair of single sectors.
 
+pub(crate) mod course;
 pub(crate) mod pump;
 pub(crate) mod repair;
+pub(crate) mod reshape;
+pub(crate) mod reshape_state;
 pub(crate) mod scrub;
 pub(crate) mod set_tasks;
 pub(crate) mod start;
 
+use self::course::Course;
+use crate::geometry::shape::Side;
 use openraid_units::{Instant, Sectors, Slot};
 
 use crate::admin::{TaskKind, TaskStatus};
@@ -30,6 +35,8 @@ pub(crate) struct Task {
     /// Sectors of a unit, and of the whole (of a member; of the set for a resync or scrub of RAID 10).
     pub(in crate::background) unit: u64,
     pub(in crate::background) total: u64,
+    /// The places of its positions.
+    pub(in crate::background) course: Course,
     pub(in crate::background) position: u64,
     pub(in crate::background) next: u64,
     pub(in crate::background) end: u64,
@@ -147,15 +154,17 @@ impl Task {
     pub(crate) fn yields(&self) -> bool {
         matches!(self.kind, TaskKind::Resync | TaskKind::Check | TaskKind::Repair) && !self.finishing
     }
-    /// Are these sectors done?
-    pub(crate) fn is_done(&self, from: u64, to: u64) -> bool {
+    /// Are these sectors of this side done?
+    pub(crate) fn is_done(&self, side: Side, from: u64, to: u64) -> bool {
+        let Some((from, to)) = self.course.positions(side, from, to) else { return false };
         if to <= self.position * self.unit {
             return true;
         }
         (from / self.unit..to.div_ceil(self.unit)).all(|unit| self.is_unit_done(unit))
     }
-    /// Is any of these sectors done?
-    pub(crate) fn is_done_in_part(&self, from: u64, to: u64) -> bool {
+    /// Is any of these sectors of this side done?
+    pub(crate) fn is_done_in_part(&self, side: Side, from: u64, to: u64) -> bool {
+        let Some((from, to)) = self.course.positions(side, from, to) else { return false };
         (from / self.unit..to.div_ceil(self.unit)).any(|unit| self.is_unit_done(unit))
     }
     /// The end of the unit that has this sector.

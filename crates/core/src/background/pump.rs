@@ -13,6 +13,8 @@ use crate::array::changes::Change;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::background::repair::pump_repairs;
+use crate::background::reshape::{on_unit_moved, pump_reshape, reshape_deadline, store_position};
+use crate::background::reshape_state::Reshape;
 use crate::background::scrub::notice_ranges;
 use crate::background::start::{notice_finished, replacement_complete, start_task, task_finished};
 use crate::call::Call;
@@ -21,7 +23,7 @@ use crate::geometry::Geometry;
 use crate::io::state::command::Owner;
 use crate::io::state::footprint::{narrow, Columns, Stretch, StripeRows};
 use crate::io::state::lock::Locks;
-use crate::io::state::op::{BackgroundData, BackgroundKind, Op, TaskUnit, UnitRange};
+use crate::io::state::op::{BackgroundData, BackgroundKind, Op, OpKind, TaskUnit, UnitRange};
 use crate::io::state::ops::Ops;
 use crate::io::state::search::Part;
 use crate::journal::reached::position_due;
@@ -138,6 +140,9 @@ fn checkpoint_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
 pub(crate) fn store_checkpoint(sets: &mut Sets, planted: Planted, id: SetId) {
     sets.look();
     let set = sets.get_mut(id);
+    if set.tasks.reshape().is_some_and(Reshape::is_flushing) {
+        return store_position(set);
+    }
     let Some(task) = &set.tasks.task else { return };
     let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
     if task.is_resync() && set.is_durability_lost() || fills && set.is_kept_by_journal() {
@@ -151,6 +156,10 @@ pub(crate) fn store_checkpoint(sets: &mut Sets, planted: Planted, id: SetId) {
             _ => task_finished(sets, id),
         };
     }
+    if set.shape().is_changing() {
+        // A position on two sides is not what superblocks record.
+        return;
+    }
     let to = Sectors((task.flushed * task.unit).min(task.total));
     match task.kind {
         TaskKind::Rebuild | TaskKind::Replace => {
@@ -158,13 +167,13 @@ pub(crate) fn store_checkpoint(sets: &mut Sets, planted: Planted, id: SetId) {
             set.fill_to(slot, is_replacement, to);
         }
         TaskKind::Resync => set.resynced_to(to),
-        TaskKind::Check | TaskKind::Repair => return,
+        TaskKind::Check | TaskKind::Repair | TaskKind::Reshape => return,
     }
     set.metadata.as_mut().expect("tasks are of sets with metadata").request();
 }
 
-/// Let a set do its other due work; true if something has changed.
-pub(crate) fn pump_set(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool {
+/// Let a set do its other due work; true if something has changed. `is_looked_up`: see [`pump_reshape`].
+pub(crate) fn pump_set(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_up: bool, call: &mut Call) -> bool {
     if sets.get(id).metadata.is_none() {
         return false;
     }
@@ -177,6 +186,7 @@ pub(crate) fn pump_set(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Cal
     if !sets.get(id).is_running() || sets.get(id).journal.is_redoing() {
         return moved;
     }
+    moved |= pump_reshape(sets, id, ops, is_looked_up, call);
     notice_finished(sets, id, call);
     pump_bitmap_age(sets, id, call);
     sets.pump_room(id, call.now());
@@ -194,7 +204,8 @@ fn pump_task(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool
         let set = sets.get(id);
         let task = set.tasks.task.as_ref().expect("just seen");
         let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
-        let passes = task.only_marked && !is_marked(set, task.kind, from, to);
+        let place = task.course.place(from).1;
+        let passes = task.only_marked && !is_marked(set, task.kind, place, place + (to - from));
         let op = if passes && ops.locks().is_empty() {
             None
         } else {
@@ -204,7 +215,7 @@ fn pump_task(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool
         let set = sets.get_mut(id);
         let rate = match set.tasks.task.as_ref().expect("just seen").kind {
             TaskKind::Check | TaskKind::Repair => set.policy().scrub_rate,
-            TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => set.policy().rebuild_rate,
+            TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync | TaskKind::Reshape => set.policy().rebuild_rate,
         };
         let task = set.tasks.task.as_mut().expect("just seen");
         task.next += 1;
@@ -224,8 +235,7 @@ fn pump_task(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool
             );
             task.next_unit_at = task.next_unit_at.max(now) + pause;
         }
-        set.begin_op();
-        let key = ops.put(op);
+        let key = ops.begin(set, op);
         ops.wake(key.index);
     }
     checkpoint_task(sets, id, call) | moved
@@ -234,6 +244,9 @@ fn pump_task(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool
 /// An operation of background work ended.
 pub(crate) fn on_background_done(sets: &mut Sets, op: &Op, call: &mut Call) {
     sets.look();
+    if op.kind() == OpKind::Move {
+        return on_unit_moved(sets, op, call);
+    }
     if op.is_repair() {
         sets.get_mut(op.set()).tasks.end_repair();
         return;
@@ -279,7 +292,8 @@ pub(crate) fn deadline_of(set: &Set, ops: &Ops, limits: &Limits) -> Option<(Inst
         .map(|t| (t.next_checkpoint, Wake::Background));
     let position = position_due(set, limits.position_interval).map(|at| (at, Wake::Journal));
     let room = set.room_look().map(|at| (at, Wake::Background));
-    [clean, bitmap, task, checkpoint, position, room].into_iter().flatten().min_by_key(|(at, _)| *at)
+    let reshape = reshape_deadline(set, ops).map(|at| (at, Wake::Background));
+    [clean, bitmap, task, checkpoint, position, room, reshape].into_iter().flatten().min_by_key(|(at, _)| *at)
 }
 
 /// Does the task have a unit to begin, apart from rate and tables?
@@ -312,14 +326,16 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
         TaskKind::Rebuild | TaskKind::Replace => BackgroundKind::Rebuild,
         TaskKind::Resync => BackgroundKind::Resync,
         TaskKind::Check | TaskKind::Repair => BackgroundKind::Scrub,
+        TaskKind::Reshape => return None,
     };
     let of_task = Some(TaskUnit { task: task.id, unit });
     let remade = task.slot.map_or(SlotSet::EMPTY, SlotSet::one);
     let data = BackgroundData::new(remade, of_task, task.kind == TaskKind::Replace);
-    let from = unit * task.unit;
-    let len = task.unit.min(task.total - from);
-    let side = set.shape().work_side();
+    let position = unit * task.unit;
+    let len = task.unit.min(task.total - position);
+    let (side, from) = task.course.place(position);
     let range = match set.shape().on(side) {
+        Geometry::Parity(parity) if task.slot.is_some_and(|slot| slot.0 >= parity.members()) => return None,
         Geometry::Parity(parity) => {
             let (stripe, lo) = (StripeIndex(from / parity.chunk().get()), narrow(Sectors(from % parity.chunk().get())));
             let part = Part::first(lo, lo + narrow(Sectors(len)), set.rows_max());

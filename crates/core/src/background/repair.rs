@@ -51,8 +51,7 @@ pub(crate) fn pump_repairs(sets: &mut Sets, ops: &mut Ops, id: SetId) -> bool {
         let Some((op, rest)) = repair_op(sets, id, repair) else { continue };
         let set = sets.get_mut(id);
         set.tasks.begin_repair(rest);
-        set.begin_op();
-        let key = ops.put(op);
+        let key = ops.begin(set, op);
         ops.wake(key.index);
     }
     moved

@@ -4,7 +4,7 @@ use openraid_units::{ArrayId, Sectors, SetId};
 
 use super::Task;
 use crate::actions::NoticeKind;
-use crate::admin::{AdminError, AdminOutcome};
+use crate::admin::{AdminError, AdminOutcome, TaskKind};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
@@ -93,6 +93,9 @@ pub(crate) fn begin_scrub(
     let set = sets.get_mut(id);
     if let Some(task) = &set.tasks.task {
         return Err(AdminError::TaskRuns(task.kind));
+    }
+    if set.tasks.reshape().is_some() {
+        return Err(AdminError::TaskRuns(TaskKind::Reshape));
     }
     if let Some(why) = not_comparable(set) {
         // The result of an earlier check must not stand for this one.

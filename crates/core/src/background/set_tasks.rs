@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use core::fmt;
 use openraid_units::{Instant, Sectors, Slot};
 
+use super::reshape_state::Reshape;
 use super::Task;
 use crate::admin::TaskKind;
 use crate::array::repair::Repair;
@@ -20,6 +21,8 @@ const REPAIRS_IN_WORK_MAX: u32 = 4;
 #[derive(Debug)]
 pub(crate) struct SetTasks {
     pub(super) task: Option<Task>,
+    /// The change of the set's shape.
+    reshape: Option<Box<Reshape>>,
     last_id: u32,
     /// A task that has ended or was aborted, and whose end was not reported yet.
     finished: Option<Task>,
@@ -44,6 +47,7 @@ impl SetTasks {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             task: None,
+            reshape: None,
             last_id: 0,
             finished: None,
             filled: None,
@@ -66,6 +70,27 @@ impl SetTasks {
     /// As [`SetTasks::current`].
     pub(crate) const fn current_mut(&mut self) -> Option<&mut Task> {
         self.task.as_mut()
+    }
+
+    /// The change of the set's shape that is under way.
+    #[inline]
+    pub(crate) fn reshape(&self) -> Option<&Reshape> {
+        self.reshape.as_deref()
+    }
+
+    /// As [`SetTasks::reshape`].
+    pub(crate) fn reshape_mut(&mut self) -> Option<&mut Reshape> {
+        self.reshape.as_deref_mut()
+    }
+
+    /// The set's shape changes from now on.
+    pub(crate) fn begin_reshape(&mut self, reshape: Reshape) {
+        self.reshape = Some(Box::new(reshape));
+    }
+
+    /// The set has its new shape.
+    pub(crate) fn end_reshape(&mut self) {
+        self.reshape = None;
     }
 
     /// A number that distinguishes the next task, or the next check that cannot begin, from earlier ones.
@@ -262,7 +287,7 @@ mod tests {
     use crate::geometry::shape::Side;
 
     fn repair(at: u64) -> Repair {
-        Repair::of(Side::Only, Slot(1), MemberLba(at), Sectors(64))
+        Repair::of(Side::Old, Slot(1), MemberLba(at), Sectors(64))
     }
 
     #[test]

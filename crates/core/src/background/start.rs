@@ -8,6 +8,7 @@
 
 use openraid_units::{Sectors, SetId, Slot};
 
+use super::course::Course;
 use super::{Comparing, Task};
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
@@ -17,6 +18,7 @@ use crate::array::set::{Member, Set};
 use crate::array::sets::Sets;
 use crate::background::scrub::notice_scrub_ended;
 use crate::call::Call;
+use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
 use crate::ppl::log::{arm_log, arm_logs};
@@ -48,7 +50,7 @@ pub(crate) fn task_finished(sets: &mut Sets, id: SetId) {
             arm_logs(set);
             set.metadata.as_mut().expect("redundant sets have metadata").request();
         }
-        TaskKind::Check | TaskKind::Repair => {}
+        TaskKind::Check | TaskKind::Repair | TaskKind::Reshape => {}
     }
     set.tasks.finish(task);
     sets.changed(id, Change::Session);
@@ -61,7 +63,8 @@ pub(crate) fn start_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
     // A slot that is not missing waits for a member that can take the place of a missing one.
     let yields = set.tasks.task.as_ref().is_none_or(Task::yields);
-    if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
+    let moves = set.tasks.reshape().is_some_and(|reshape| !reshape.is_quiet() || set.ops().awaited().is_some());
+    if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() || moves {
         return false;
     }
     if let Some((slot, member)) = find_rebuild(sets, call.channels(), id) {
@@ -91,16 +94,24 @@ pub(crate) fn start_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     true
 }
 
+/// Is there a task that goes before the change of the set's shape? Then the change waits at a record.
+pub(super) fn is_task_due(sets: &Sets, channels: &Channels, id: SetId) -> bool {
+    let set = sets.get(id);
+    let resync = !set.is_consistent_everywhere() && set.can_resync() && !set.is_durability_lost();
+    set.tasks.task.is_some() || resync || find_rebuild(sets, channels, id).is_some()
+}
+
 /// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.
 fn find_rebuild(sets: &Sets, channels: &Channels, id: SetId) -> Option<(Slot, u32)> {
     let set = sets.get(id);
     let free = |m: &Member| m.state() == MemberState::Spare && channels.outstanding(m.drive()) == 0;
+    let fits = |m: &Member, slot: Slot| free(m) && set.new_start_of(m, slot).is_some();
     // A returning member goes to the slot where it has the least to restore.
     let back = |m: &Member| m.returns_to().filter(|slot| !set.is_held(*slot));
-    if let Some(spare) = set.find_member(|m| free(m) && back(m).is_some()) {
+    if let Some(spare) = set.find_member(|m| back(m).is_some_and(|slot| fits(m, slot))) {
         return back(set.member(spare)).map(|slot| (slot, spare));
     }
-    for slot in set.missing() {
+    for slot in set.missing().minus(set.joined()) {
         if let Some(here) = set.place(slot).member() {
             if matches!(set.member(here).state(), MemberState::Rebuilding { .. }) {
                 return Some((slot, here));
@@ -108,7 +119,7 @@ fn find_rebuild(sets: &Sets, channels: &Channels, id: SetId) -> Option<(Slot, u3
             // Failing: the failure is not recorded yet.
             continue;
         }
-        if let Some(spare) = set.find_member(free) {
+        if let Some(spare) = set.find_member(|m| fits(m, slot)) {
             return Some((slot, spare));
         }
     }
@@ -137,7 +148,8 @@ pub(crate) fn put_task(
 ) {
     let (now, interval) = (call.now(), call.limits().checkpoint_interval);
     let set = sets.get_mut(id);
-    let (unit, total) = task_space(set, kind);
+    let (unit, whole) = task_space(set, kind);
+    let (course, total) = Course::through(set.shape(), whole);
     let position = from.get().min(total) / unit;
     if let Some(slot) = slot {
         arm_log(set, slot);
@@ -148,6 +160,7 @@ pub(crate) fn put_task(
         slot,
         unit,
         total,
+        course,
         position,
         next: position,
         end: total.div_ceil(unit),
@@ -186,6 +199,7 @@ pub(crate) fn notice_finished(sets: &mut Sets, id: SetId, call: &mut Call) {
         (TaskKind::Replace, false) => NoticeKind::RebuildAborted(Fill::Replacement),
         (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
         (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
+        (TaskKind::Reshape, _) => return,
     };
     call.notice(sets, (id, task.slot), None, kind);
 }
@@ -194,7 +208,10 @@ pub(crate) fn notice_finished(sets: &mut Sets, id: SetId, call: &mut Call) {
 fn task_space(set: &Set, kind: TaskKind) -> (u64, u64) {
     let most = set.tasks.unit_max;
     match set.shape().on(set.shape().work_side()) {
-        Geometry::Parity(parity) => (parity_unit(set, parity.chunk()), parity.member_extent().get()),
+        Geometry::Parity(parity) => {
+            let chunk = parity.chunk().min(set.shape().parity(Side::New).chunk());
+            (parity_unit(set, chunk), parity.member_extent().get())
+        }
         Geometry::Mirror(mirror) => {
             // Both are powers of two, so that no unit crosses a region.
             let unit = mirror.chunk().map_or(most, |c| c.get().min(most));

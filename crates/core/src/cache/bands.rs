@@ -152,7 +152,7 @@ mod tests {
         // Chunks of 128 sectors: rows 2 to 17 of column 0, rows 8 to 11 of column 1.
         bench.dirty(2, 16);
         let unit = bench.dirty(128 + 8, 4);
-        let rows = StripeLines::of(StripeIndex(0), bench.sets.get(SET).shape().parity(Side::Only));
+        let rows = StripeLines::of(StripeIndex(0), bench.sets.get(SET).shape().parity(Side::Old));
         let (cache, unit) = (&bench.cache, bench.cache.units.get(unit));
         let mut bands = alloc::vec::Vec::new();
         let mut row = 0;

@@ -118,7 +118,7 @@ impl Cache {
         }
         self.set_collectors(|id| {
             let set = sets.find(id);
-            set.is_some_and(|set| !set.has_failed() && set.policy().write_cache != WriteCache::Through)
+            set.is_some_and(|set| !set.has_failed() && set.write_cache() != WriteCache::Through)
         });
     }
 

@@ -289,7 +289,7 @@ pub(crate) fn promise_of(requests: &Requests, set: &Set, piece: u32, promises: b
     let entry = requests.piece(piece);
     let RequestKind::Write { fua } = requests.get(entry.request()).kind() else { return Promise::Through };
     let cached = set.is_running() && set.shape().is_cacheable() && entry.is_whole_blocks();
-    match set.policy().write_cache {
+    match set.write_cache() {
         WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
         WriteCache::Journal if cached && promises => Promise::Journal,
         _ => Promise::Through,
@@ -369,7 +369,7 @@ mod tests {
         assert!(valid(&bench) && matches!(pass(&mut bench, piece, 8), Cached::Past(_)) && !valid(&bench));
         // A read has brought old data meanwhile.
         keep(&mut bench);
-        bench.cache.forget_written(&bench.sets, SET, Past::of(Side::Only, SetLba(8), Sectors(8)));
+        bench.cache.forget_written(&bench.sets, SET, Past::of(Side::Old, SetLba(8), Sectors(8)));
         assert!(!valid(&bench));
     }
 

@@ -58,7 +58,7 @@ impl Controller {
         let mirrored = set.shape().copies() > 1;
         let rotates = |span: &Set| span.members().iter().filter(|member| member.is_active()).all(|m| spins(m.drive()));
         let rotational = mirrored && (0..volume.set_count()).any(|span| rotates(self.sets.get(volume.set(span))));
-        let collects = self.cache.is_on() && set.policy().write_cache != WriteCache::Through;
+        let collects = self.cache.is_on() && set.write_cache() != WriteCache::Through;
         Facts::new(rotational, (self.cache.is_on(), collects), set.usual_delay(&self.base.limits))
     }
 }

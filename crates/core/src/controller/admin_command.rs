@@ -7,7 +7,7 @@ use crate::journal::found::FoundJournal;
 use crate::scrub::ScrubMode;
 use crate::settings::Policy;
 use alloc::vec::Vec;
-use openraid_format::{SetName, Superblock, Uuid};
+use openraid_format::{SetName, ShapeFields, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, Slot};
 
 /// A command of the administrator.
@@ -145,6 +145,14 @@ pub enum AdminCommand {
     ResetAdaptive {
         /// Which array.
         array: ArrayId,
+    },
+    /// Change the shape of an array to this one. Spares become members. Answer when the superblocks say so; then the
+    /// data moves.
+    Reshape {
+        /// Which.
+        array: ArrayId,
+        /// The shape after the change.
+        new: ShapeFields,
     },
     /// Give a set another name, in the superblocks of all members.
     Rename {

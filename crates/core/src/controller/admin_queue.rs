@@ -15,6 +15,8 @@ pub(crate) enum Waiting {
     Start(ArrayId, SetId),
     /// Until an array has finished its work and is marked clean.
     Stop(ArrayId),
+    /// Until the superblocks say that the shape of an array changes.
+    Reshape(SetId),
     /// Until the journal's last superblocks are durable.
     DetachJournal,
     /// Until this generation of the journal's superblocks, with the discard, is durable.

@@ -23,6 +23,7 @@ use crate::array::set::Set;
 use crate::array::sets::Signal;
 use crate::array::volume::Volume;
 use crate::background::pump::store_checkpoint;
+use crate::background::reshape::quiesce_reshape;
 use crate::background::scrub::{begin_scrub, stop_scrub};
 use crate::call::Call;
 use crate::controller::admin_queue::Waiting;
@@ -100,6 +101,10 @@ impl Controller {
             AdminCommand::ResetAdaptive { array } => self.reset_adaptive(array),
             AdminCommand::CountHosts { array } => self.count_hosts(array),
             AdminCommand::Rename { array, name } => self.rename(array, name),
+            AdminCommand::Reshape { array, new } => {
+                let begun = self.begin_reshape(array, new).map(Waiting::Reshape);
+                return self.answer_later(token, begun, actions);
+            }
         };
         actions.admin.push(AdminReply { token, result });
     }
@@ -181,6 +186,7 @@ impl Controller {
                 Waiting::Stop(array) => self.check_stopped(array, actions),
                 Waiting::DetachJournal => self.journal.check_detached(&mut self.base, &mut self.sets),
                 Waiting::Discard(generation) => self.journal.check_discarded(generation),
+                Waiting::Reshape(set) => self.check_reshape_begun(set),
             };
             let Some(result) = result else {
                 at += 1;
@@ -322,6 +328,9 @@ impl Controller {
     /// Write the remaining metadata of a stopping set: the progress of its task, the clean mark, its bitmap. True when
     /// all of it is durable.
     fn quiesce_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        if !quiesce_reshape(&mut self.sets, id, &mut Call::new(&mut self.base, actions)) {
+            return false;
+        }
         let set = self.sets.get_mut(id);
         if let Some(task) = set.tasks.current_mut() {
             if task.begin_checkpoint() {

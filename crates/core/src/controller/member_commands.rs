@@ -13,6 +13,7 @@ use crate::admin::AdminError;
 use crate::admin::AdminOutcome;
 use crate::admin::MemberState;
 use crate::admin::NewMember;
+use crate::admin::TaskKind;
 use crate::array::membership::new_member;
 use crate::array::metadata::Metadata;
 use crate::array::set::Member;
@@ -158,6 +159,9 @@ impl Controller {
         let set = self.sets.get(id);
         if slot.0 >= set.slots() || !set.in_sync().contains(slot) {
             return Err(AdminError::NoSuchSlot(slot));
+        }
+        if set.tasks.reshape().is_some() {
+            return Err(AdminError::TaskRuns(TaskKind::Reshape));
         }
         if set.place(slot).replacement().is_some() {
             return Err(AdminError::NotPossible("this member is being replaced already"));

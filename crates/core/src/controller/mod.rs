@@ -22,6 +22,7 @@ mod member_commands;
 mod parts;
 mod plain;
 mod request;
+mod reshape_command;
 mod split;
 mod start;
 mod status;
@@ -595,7 +596,10 @@ impl Controller {
             if self.sets.find(id).is_some() {
                 moved |= self.pump_marks(id, actions);
                 self.hand_on(actions);
-                moved |= pump_set(&mut self.sets, id, &mut self.ops, &mut Call::new(&mut self.base, actions));
+                let awaited = self.sets.get(id).ops().awaited();
+                let is_looked_up = awaited.is_some_and(|epoch| self.requests.has_looked_up(id, epoch));
+                let call = &mut Call::new(&mut self.base, actions);
+                moved |= pump_set(&mut self.sets, id, &mut self.ops, is_looked_up, call);
             }
         }
         self.answer_admin(actions);

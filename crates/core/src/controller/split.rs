@@ -4,6 +4,7 @@ use crate::actions::Actions;
 use crate::controller::Controller;
 use crate::io::state::op::Op;
 use crate::requests::piece::Cached;
+use openraid_units::SetId;
 
 impl Controller {
     /// Make the next operation of the first piece that needs one; true if something changed. Not inlined, because the
@@ -50,6 +51,10 @@ impl Controller {
         let (array, is_read) = (request.array(), request.is_read());
         let volume = self.arrays.get(array).volume();
         let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).shape());
+        if !is_read && self.sets.get(set).shape().is_closed(set_lba) {
+            self.wait_for_boundary(index, set);
+            return false;
+        }
         let mut len = run.min(last - at);
         if self.cache.is_on() {
             match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
@@ -78,6 +83,17 @@ impl Controller {
             None => {}
         }
         true
+    }
+
+    /// The first of the pieces that need operations writes where the change of a set's shape is at work: it waits.
+    #[cold]
+    fn wait_for_boundary(&mut self, index: u32, set: SetId) {
+        if let Some(reshape) = self.sets.get_mut(set).tasks.reshape_mut() {
+            reshape.want_boundary();
+        }
+        self.sets.look();
+        self.requests.leave_splitting();
+        self.requests.wait_for_others(index);
     }
 
     /// Make the next row operation of a piece that is processed by rows; false if there is none.

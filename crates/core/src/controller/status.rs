@@ -71,7 +71,11 @@ impl Controller {
             members: direct.map(|s| s.member_table(|drive| self.base.channels.outstanding(drive))).unwrap_or_default(),
             sets: numbers().collect(),
             spans: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array()).collect() },
-            task: direct.and_then(|s| s.unrecorded_fill().or(s.tasks.current()).map(|t| task_status(s, t))),
+            task: direct.and_then(|s| {
+                let task = s.unrecorded_fill().or(s.tasks.current()).map(|task| task_status(s, task));
+                task.or_else(|| s.tasks.reshape().map(|reshape| reshape.task_status(s.tasks.is_paused())))
+            }),
+            reshape: direct.and_then(|s| s.tasks.reshape().map(|reshape| reshape.status())),
             active: direct.is_some_and(|s| !s.mark.is_clean()),
             events: metadata.map_or(0, |m| m.common().events),
             consistent_to: direct.map_or(Sectors::MAX, |s| s.consistency().position()),
@@ -80,7 +84,7 @@ impl Controller {
             requests: array.hosted().0,
             bytes: array.hosted().1,
             cached: numbers().map(|set| self.cache.figures_of(set)).fold(CacheFigures::default(), |sum, set| sum + set),
-            ops: sets.iter().map(|s| s.ops()).sum(),
+            ops: sets.iter().map(|s| s.ops().all()).sum(),
             superblock: metadata.map(|m| m.common().clone()),
             block: array.block(),
             policy: *sets[0].policy(),

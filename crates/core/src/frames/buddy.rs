@@ -31,6 +31,13 @@ pub struct Run {
     order: u64,
 }
 
+impl Run {
+    /// Is this byte of the pool in it?
+    pub(crate) const fn holds(&self, at: PoolOffset) -> bool {
+        self.at.get() <= at.get() && at.get() - self.at.get() < FRAME_BYTES << self.order
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Not the first frame of anything.

@@ -16,33 +16,17 @@
 //! chunk through which the position of a mirror goes is needed too.
 
 use super::{Geometry, Mirror, Parity};
+use crate::geometry::shape::Side;
 use crate::slots::SlotSet;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
+pub use openraid_format::Direction;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
-
-/// One of the two geometries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ChangeSide {
-    /// The geometry before.
-    Old,
-    /// The geometry after.
-    New,
-}
-
-/// The order in which the addresses move.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ChangeDirection {
-    /// From the start.
-    Forward,
-    /// From the end.
-    Backward,
-}
 
 /// Sectors from the start of a member's data in the old geometry to their start in the new one; below 0 if they move down.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(crate) struct Shift(pub(crate) i64);
+pub struct Shift(pub i64);
 
 impl Shift {
     /// The place in the new geometry's data with the same sector of the drive. A place before them counts as their start.
@@ -53,7 +37,7 @@ impl Shift {
 
 /// Why two geometries are not the ends of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ChangeError {
+pub enum ChangeError {
     /// One of the geometries has neither parity nor chunks with copies, or only one of them has parity.
     Kinds,
     /// RAID 10 with far copies: the first chunk needs room in all parts of the members.
@@ -121,10 +105,10 @@ impl core::error::Error for ChangeError {}
 
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct ShapeChange {
+pub struct ShapeChange {
     old: Geometry,
     new: Geometry,
-    direction: ChangeDirection,
+    direction: Direction,
     /// By slot of the larger geometry.
     shifts: Vec<Shift>,
     /// Members with old places that may be needed, and new ones.
@@ -142,7 +126,7 @@ impl ShapeChange {
     pub(crate) fn new(
         old: Geometry,
         new: Geometry,
-        direction: ChangeDirection,
+        direction: Direction,
         shifts: Vec<Shift>,
         fresh: SlotSet,
     ) -> Result<Self, ChangeError> {
@@ -152,10 +136,10 @@ impl ShapeChange {
             _ => return Err(ChangeError::Kinds),
         };
         match (direction, wider) {
-            (ChangeDirection::Forward, Ordering::Less) | (ChangeDirection::Backward, Ordering::Greater) => {
+            (Direction::Forward, Ordering::Less) | (Direction::Backward, Ordering::Greater) => {
                 return Err(ChangeError::Direction);
             }
-            (ChangeDirection::Forward, _) if new.capacity() < old.capacity() => {
+            (Direction::Forward, _) if new.capacity() < old.capacity() => {
                 return Err(ChangeError::Smaller { old: old.capacity(), new: new.capacity() });
             }
             _ => {}
@@ -165,8 +149,8 @@ impl ShapeChange {
         }
         let shared = SlotSet::first_n(old.members().min(new.members())).minus(fresh);
         let wrong_way = |shift: Shift| match direction {
-            ChangeDirection::Forward => shift.0 > 0,
-            ChangeDirection::Backward => shift.0 < 0,
+            Direction::Forward => shift.0 > 0,
+            Direction::Backward => shift.0 < 0,
         };
         if let Some(slot) = shared.iter().find(|slot| wrong_way(shifts[slot.index()])) {
             return Err(ChangeError::Shift { slot, shift: shifts[slot.index()] });
@@ -175,14 +159,14 @@ impl ShapeChange {
     }
 
     /// The geometry of a side.
-    pub(crate) const fn on(&self, side: ChangeSide) -> &Geometry {
+    pub(crate) const fn on(&self, side: Side) -> &Geometry {
         match side {
-            ChangeSide::Old => &self.old,
-            ChangeSide::New => &self.new,
+            Side::Old => &self.old,
+            Side::New => &self.new,
         }
     }
     /// The direction.
-    pub(crate) const fn direction(&self) -> ChangeDirection {
+    pub(crate) const fn direction(&self) -> Direction {
         self.direction
     }
     /// The shift of a member; a slot is one of either geometry.
@@ -208,25 +192,60 @@ impl ShapeChange {
     /// The boundary before anything has moved.
     pub(crate) fn start(&self) -> SetLba {
         match self.direction {
-            ChangeDirection::Forward => SetLba::ZERO,
-            ChangeDirection::Backward => SetLba(self.capacity_old().min(self.capacity_new()).0),
+            Direction::Forward => SetLba::ZERO,
+            Direction::Backward => SetLba(self.capacity_old().min(self.capacity_new()).0),
         }
     }
     /// The boundary after everything has moved.
     pub(crate) fn end(&self) -> SetLba {
         match self.direction {
-            ChangeDirection::Forward => SetLba(self.capacity_new().0),
-            ChangeDirection::Backward => SetLba::ZERO,
+            Direction::Forward => SetLba(self.capacity_new().0),
+            Direction::Backward => SetLba::ZERO,
         }
     }
 
+    /// Sectors of the set that move.
+    pub(crate) fn total(&self) -> Sectors {
+        Sectors(self.start().0.abs_diff(self.end().0))
+    }
+    /// The boundary at a distance from the start.
+    pub(crate) fn boundary(&self, distance: Sectors) -> SetLba {
+        match self.direction {
+            Direction::Forward => SetLba(distance.0),
+            Direction::Backward => SetLba(self.start().0 - distance.0),
+        }
+    }
+    /// The distance of a boundary from the start.
+    pub(crate) fn distance(&self, boundary: SetLba) -> Sectors {
+        Sectors(self.start().0.abs_diff(boundary.0))
+    }
+    /// The first address of the sectors at a distance from the start.
+    pub(crate) fn extent(&self, at: Sectors, len: Sectors) -> SetLba {
+        match self.direction {
+            Direction::Forward => self.boundary(at),
+            Direction::Backward => self.boundary(at + len),
+        }
+    }
+    /// Sectors of a member that these sectors of the set take in the new geometry.
+    pub(crate) fn member_share(&self, len: Sectors) -> Sectors {
+        match &self.new {
+            Geometry::Parity(new) => len / u64::from(new.data_columns()),
+            Geometry::Mirror(new) => len * u64::from(new.copy_count()) / u64::from(new.members()),
+            _ => len,
+        }
+    }
+    /// Sectors of a member, from the start of its data, that addresses before this boundary take in the new geometry.
+    pub(crate) fn new_extent(&self, boundary: SetLba) -> Sectors {
+        self.new.extent_below(boundary)
+    }
+
     /// The side of an address if everything up to `moved` has moved, and the address from which on another answer holds.
-    pub(crate) fn side_at(&self, moved: SetLba, at: SetLba) -> (ChangeSide, SetLba) {
+    pub(crate) fn side_at(&self, moved: SetLba, at: SetLba) -> (Side, SetLba) {
         let (side, until) = match (self.direction, at < moved) {
-            (ChangeDirection::Forward, true) => (ChangeSide::New, moved),
-            (ChangeDirection::Forward, false) => (ChangeSide::Old, SetLba(self.capacity_old().0)),
-            (ChangeDirection::Backward, true) => (ChangeSide::Old, moved),
-            (ChangeDirection::Backward, false) => (ChangeSide::New, SetLba(self.capacity_new().0)),
+            (Direction::Forward, true) => (Side::New, moved),
+            (Direction::Forward, false) => (Side::Old, SetLba(self.capacity_old().0)),
+            (Direction::Backward, true) => (Side::Old, moved),
+            (Direction::Backward, false) => (Side::New, SetLba(self.capacity_new().0)),
         };
         assert!(at < until, "{at:?} is outside of a set that ends at {until:?}");
         (side, until)
@@ -237,8 +256,8 @@ impl ShapeChange {
     /// there is no room.
     pub(crate) fn free_until(&self, recorded: SetLba) -> SetLba {
         match self.direction {
-            ChangeDirection::Forward => self.free_forward(recorded),
-            ChangeDirection::Backward => self.free_backward(recorded),
+            Direction::Forward => self.free_forward(recorded),
+            Direction::Backward => self.free_backward(recorded),
         }
     }
 
@@ -296,6 +315,17 @@ impl ShapeChange {
             }
             (Geometry::Mirror(old), Geometry::Mirror(new)) => group_of(old).max(group_of(new)),
             _ => Sectors::ZERO,
+        }
+    }
+}
+
+impl Geometry {
+    /// Sectors of a member, from the start of its data, that addresses before this one take, if the set has parity. No other
+    /// set is filled by a change.
+    pub(crate) fn extent_below(&self, at: SetLba) -> Sectors {
+        match self {
+            Self::Parity(parity) => parity.used_until(at).offset(),
+            _ => Sectors::MAX,
         }
     }
 }
@@ -435,10 +465,10 @@ mod tests {
         }
 
         /// Does a write of the addresses between these two boundaries destroy nothing that a restart at `recorded` reads?
-        fn is_free(&self, direction: ChangeDirection, recorded: SetLba, from: SetLba, to: SetLba) -> bool {
+        fn is_free(&self, direction: Direction, recorded: SetLba, from: SetLba, to: SetLba) -> bool {
             let needed = |(from, to): (u64, u64)| match direction {
-                ChangeDirection::Forward => to > recorded.0,
-                ChangeDirection::Backward => from < recorded.0,
+                Direction::Forward => to > recorded.0,
+                Direction::Backward => from < recorded.0,
             };
             let written = self.new.iter().filter(|(_, _, start, end)| *start < to.0 && *end > from.0);
             written.clone().all(|&(slot, sector, _, _)| !self.old[slot][sector].is_some_and(needed))
@@ -447,7 +477,7 @@ mod tests {
         /// The furthest boundary, step by step, if everything from `since` on is written after `recorded`.
         fn free_until(&self, change: &ShapeChange, recorded: SetLba, since: SetLba) -> SetLba {
             let mut steps = positions(change);
-            if change.direction == ChangeDirection::Backward {
+            if change.direction == Direction::Backward {
                 steps.reverse();
             }
             let ahead = steps.into_iter().skip_while(|at| *at != recorded).skip(1);
@@ -457,13 +487,13 @@ mod tests {
     }
 
     /// All shifts of a change that are tried: none, the same one for all, and a different one for each member.
-    fn shifts(members: u16, direction: ChangeDirection, least: i64) -> Vec<Vec<Shift>> {
-        let sign = if direction == ChangeDirection::Forward { -1 } else { 1 };
+    fn shifts(members: u16, direction: Direction, least: i64) -> Vec<Vec<Shift>> {
+        let sign = if direction == Direction::Forward { -1 } else { 1 };
         let each = |shift: &dyn Fn(i64) -> i64| (0..i64::from(members)).map(|slot| Shift(sign * shift(slot))).collect();
         vec![each(&|_| 0), each(&|_| 8), each(&|_| least), each(&|_| 72), each(&|slot| least + 8 * (slot * 5 % 4))]
     }
 
-    fn judge(old: &Geometry, new: &Geometry, direction: ChangeDirection, fresh: SlotSet) -> usize {
+    fn judge(old: &Geometry, new: &Geometry, direction: Direction, fresh: SlotSet) -> usize {
         let members = old.members().max(new.members());
         let none = vec![Shift(0); usize::from(members)];
         let Ok(plain) = ShapeChange::new(old.clone(), new.clone(), direction, none, fresh) else { return 0 };
@@ -490,8 +520,8 @@ mod tests {
                 match (old, direction) {
                     (Geometry::Parity(_), _) => assert_eq!(free, furthest, "{at}"),
                     // A mirror may have a free place before its first needed one. Such a hole is not used.
-                    (_, ChangeDirection::Forward) => assert!(free <= furthest, "{at}"),
-                    (_, ChangeDirection::Backward) => assert!(free >= furthest, "{at}"),
+                    (_, Direction::Forward) => assert!(free <= furthest, "{at}"),
+                    (_, Direction::Backward) => assert!(free >= furthest, "{at}"),
                 }
                 if near {
                     assert_eq!(free, brute.free_until(&change, recorded, change.start()), "{at}");
@@ -505,7 +535,7 @@ mod tests {
     }
 
     fn both_ways(old: &Geometry, new: &Geometry) -> usize {
-        [ChangeDirection::Forward, ChangeDirection::Backward]
+        [Direction::Forward, Direction::Backward]
             .into_iter()
             .map(|direction| judge(old, new, direction, SlotSet::EMPTY))
             .sum()
@@ -558,10 +588,10 @@ mod tests {
         // RAID 0 of three and of four members, as md stores them while they change: RAID 4 without the parity member.
         let (old, new) = (geometry(Level::Raid4, 4, 16, 0), geometry(Level::Raid4, 5, 16, 0));
         let fresh = SlotSet::one(Slot(3));
-        assert!(judge(&old, &new, ChangeDirection::Forward, fresh) > 0);
+        assert!(judge(&old, &new, Direction::Forward, fresh) > 0);
         let shifts = vec![Shift(-64), Shift(-64), Shift(-64), Shift(0), Shift(0)];
-        let kept = ShapeChange::new(old.clone(), new.clone(), ChangeDirection::Forward, shifts.clone(), SlotSet::EMPTY);
-        let filled = ShapeChange::new(old, new, ChangeDirection::Forward, shifts, fresh);
+        let kept = ShapeChange::new(old.clone(), new.clone(), Direction::Forward, shifts.clone(), SlotSet::EMPTY);
+        let filled = ShapeChange::new(old, new, Direction::Forward, shifts, fresh);
         assert!(!kept.expect("a change").has_room(SetLba::ZERO));
         assert!(filled.expect("a change").has_room(SetLba::ZERO));
     }
@@ -569,21 +599,19 @@ mod tests {
     #[test]
     fn each_address_is_on_the_side_that_the_boundary_gives() {
         let (small, large) = (geometry(Level::Raid5, 4, 8, 2), geometry(Level::Raid5, 5, 16, 2));
-        for (old, new, direction) in
-            [(&small, &large, ChangeDirection::Forward), (&large, &small, ChangeDirection::Backward)]
-        {
+        for (old, new, direction) in [(&small, &large, Direction::Forward), (&large, &small, Direction::Backward)] {
             let change = ShapeChange::new(old.clone(), new.clone(), direction, vec![Shift(0); 5], SlotSet::EMPTY);
             let change = change.expect("a change");
-            assert_eq!((change.on(ChangeSide::Old), change.on(ChangeSide::New)), (old, new));
+            assert_eq!((change.on(Side::Old), change.on(Side::New)), (old, new));
             assert_eq!((change.direction(), change.shift(Slot(4))), (direction, Shift(0)));
             for moved in positions(&change) {
                 for at in (0..small.capacity().0).map(SetLba) {
                     let is_new = match direction {
-                        ChangeDirection::Forward => at < moved,
-                        ChangeDirection::Backward => at >= moved,
+                        Direction::Forward => at < moved,
+                        Direction::Backward => at >= moved,
                     };
                     let (side, until) = change.side_at(moved, at);
-                    assert_eq!(side == ChangeSide::New, is_new);
+                    assert_eq!(side == Side::New, is_new);
                     let end = change.on(side).capacity().0;
                     assert_eq!(until.0, if at < moved { moved.0 } else { end });
                 }
@@ -615,8 +643,7 @@ mod tests {
         ];
         for (old, new, step, unit, least) in cases {
             let shifts = vec![Shift::default(); usize::from(new.members())];
-            let change =
-                ShapeChange::new(old, new, ChangeDirection::Forward, shifts, SlotSet::EMPTY).expect("a change");
+            let change = ShapeChange::new(old, new, Direction::Forward, shifts, SlotSet::EMPTY).expect("a change");
             let seen = (change.step(), change.unit(), change.least_shift());
             assert_eq!(seen, (Sectors(step), Sectors(unit), Sectors(least)));
         }
@@ -632,7 +659,7 @@ mod tests {
         };
         let none = |count: usize| vec![Shift::default(); count];
         let (four, five) = (geometry(Level::Raid5, 4, 8, 2), geometry(Level::Raid5, 5, 8, 2));
-        let (forward, backward) = (ChangeDirection::Forward, ChangeDirection::Backward);
+        let (forward, backward) = (Direction::Forward, Direction::Backward);
         assert_eq!(refused(&four, &five, backward, none(5)), ChangeError::Direction);
         assert_eq!(refused(&five, &four, forward, none(5)), ChangeError::Direction);
         assert_eq!(refused(&four, &five, forward, none(4)), ChangeError::ShiftCount(4));

@@ -11,8 +11,7 @@
 //!
 //! Allocation happens in [`Geometry::new`] only.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "sets with two geometries are assembled in a later step"))]
-mod change;
+pub(crate) mod change;
 mod divisor;
 mod error;
 mod linear;

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //!   0                                            capacity
-//!   |------------------- Side::Only -------------------|     a steady shape: one side, one geometry
+//!   |--------------------- Side::Old ------------------|     a steady shape: one geometry, which both sides mean
+//!   |------ Side::New ------|-------- Side::Old -------|     a change that runs forwards
+//!   |------ Side::Old ------|-------- Side::New -------|     a change that runs backwards
+//!                         moved
 //! ```
 //!
 //! A set that grows, or changes its level, chunk or layout, has two geometries until all data has moved, and a boundary
@@ -15,18 +18,22 @@
 //!
 //! A shape is pure, like a geometry. The caller guarantees the addresses; one outside the set is a bug and panics.
 
+use super::change::ShapeChange;
 use super::units::LINE_SECTORS;
 use super::{Geometry, Mirror, Parity};
 use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;
+use alloc::boxed::Box;
 use openraid_units::{MemberLba, Sectors, SetLba};
 
 /// A part of a set with one geometry. Only a shape names it. A number of a stripe, and a sector of a member, belong to a
 /// side.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Side {
-    /// The whole of a set that does not change its shape.
-    Only,
+    /// The geometry before a change; the whole of a set that does not change its shape.
+    Old,
+    /// The geometry after a change.
+    New,
 }
 
 /// The geometry at an address.
@@ -57,19 +64,52 @@ impl<'a> Reach<'a> {
     }
 }
 
+/// A change that is under way, and how far it has come.
+#[derive(Clone, Debug)]
+struct Changing {
+    change: ShapeChange,
+    /// The boundary: on one side of it everything has moved, and the superblocks say so.
+    moved: SetLba,
+    /// Writes wait between the boundary and this one.
+    closed: SetLba,
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
+    /// The old side's.
     geometry: Geometry,
     /// Kept, because each request asks for it.
     capacity: Sectors,
+    changing: Option<Box<Changing>>,
 }
 
 impl Shape {
     /// A shape with one side.
     pub(crate) fn steady(geometry: Geometry) -> Self {
         let capacity = geometry.capacity();
-        Self { geometry, capacity }
+        Self { geometry, capacity, changing: None }
+    }
+
+    /// A shape with two sides and this boundary. Hosts have the addresses that both geometries have.
+    pub(crate) fn changing(change: ShapeChange, moved: SetLba) -> Self {
+        let capacity = change.capacity_old().min(change.capacity_new());
+        Self {
+            geometry: change.on(Side::Old).clone(),
+            capacity,
+            changing: Some(Box::new(Changing { change, moved, closed: moved })),
+        }
+    }
+
+    /// Has it two sides?
+    #[inline(always)]
+    pub(crate) const fn is_changing(&self) -> bool {
+        self.changing.is_some()
+    }
+
+    /// The geometries of all sides.
+    fn geometries(&self) -> impl Iterator<Item = &Geometry> {
+        core::iter::once(&self.geometry).chain(self.changing.as_ref().map(|changing| changing.change.on(Side::New)))
     }
 
     /// The shape of a set that is described like this.
@@ -84,14 +124,37 @@ impl Shape {
     #[inline(always)]
     pub(crate) fn at(&self, at: SetLba) -> Reach<'_> {
         debug_assert!(at.offset() < self.capacity, "{at:?} is outside a set of {}", self.capacity);
-        Reach { geometry: &self.geometry, side: Side::Only, until: SetLba(self.capacity.get()) }
+        if let Some(changing) = &self.changing {
+            return self.at_one_side(changing, at);
+        }
+        Reach { geometry: &self.geometry, side: Side::Old, until: SetLba(self.capacity.get()) }
+    }
+
+    #[cold]
+    fn at_one_side<'a>(&'a self, changing: &'a Changing, at: SetLba) -> Reach<'a> {
+        let (side, mut until) = changing.change.side_at(changing.moved, at);
+        // No answer crosses the end of the stretch that is closed to writes.
+        if at < changing.closed {
+            until = until.min(changing.closed);
+        }
+        Reach { geometry: self.on(side), side, until: until.min(SetLba(self.capacity.get())) }
+    }
+
+    /// Does a write to this address wait until the boundary has passed it? The answer holds as far as [`Shape::at`] says.
+    #[inline(always)]
+    pub(crate) fn is_closed(&self, at: SetLba) -> bool {
+        self.changing.as_ref().is_some_and(|changing| {
+            let (low, high) = (changing.moved.min(changing.closed), changing.moved.max(changing.closed));
+            low <= at && at < high
+        })
     }
 
     /// The geometry of a side.
     #[inline(always)]
-    pub(crate) const fn on(&self, side: Side) -> &Geometry {
-        match side {
-            Side::Only => &self.geometry,
+    pub(crate) fn on(&self, side: Side) -> &Geometry {
+        match (side, &self.changing) {
+            (Side::New, Some(changing)) => changing.change.on(Side::New),
+            _ => &self.geometry,
         }
     }
 
@@ -113,7 +176,7 @@ impl Shape {
     /// sets that do not change their shape.
     #[inline(always)]
     pub(crate) const fn work_side(&self) -> Side {
-        Side::Only
+        Side::Old
     }
 
     /// The first sector of the exclusion unit of an address, and the place of the address in it: of a row in its stripe,
@@ -157,25 +220,74 @@ impl Shape {
         self.capacity
     }
 
-    /// Number of slots, missing ones included.
+    /// Number of slots of both sides, missing ones included.
     #[inline]
     pub(crate) fn slots(&self) -> u16 {
-        self.geometry.members()
+        let new = self.changing.as_ref().map_or(0, |changing| changing.change.on(Side::New).members());
+        self.geometry.members().max(new)
     }
 
-    /// See [`Geometry::survives`].
-    pub(crate) fn survives(&self, missing: SlotSet) -> bool {
+    /// Is all data of both sides available? See [`Geometry::survives`]. `joined` are slots that are missing on the old
+    /// side only.
+    pub(crate) fn survives(&self, missing: SlotSet, joined: SlotSet) -> bool {
         self.geometry.survives(missing)
+            && self
+                .changing
+                .as_ref()
+                .is_none_or(|changing| changing.change.on(Side::New).survives(missing.minus(joined)))
     }
 
-    /// See [`Geometry::losses_survived_without`].
+    /// Has a member that the change fills up to here all that has moved? None if the shape is steady.
+    pub(crate) fn has_all_that_moved(&self, to: Sectors) -> bool {
+        self.changing.as_ref().is_some_and(|changing| changing.change.new_extent(changing.moved) <= to)
+    }
+
+    /// The change that is under way.
+    pub(crate) fn change(&self) -> Option<&ShapeChange> {
+        self.changing.as_ref().map(|changing| &changing.change)
+    }
+
+    /// Its boundary. Panics for a steady shape.
+    pub(crate) fn boundary(&self) -> SetLba {
+        self.changing.as_ref().expect("its shape changes").moved
+    }
+
+    /// Everything up to this distance has moved, and the superblocks say so.
+    pub(crate) fn set_boundary(&mut self, distance: Sectors) {
+        let changing = self.changing.as_mut().expect("its shape changes");
+        changing.moved = changing.change.boundary(distance);
+    }
+
+    /// Writes wait between the boundary and this distance.
+    pub(crate) fn close_to(&mut self, distance: Sectors) {
+        let changing = self.changing.as_mut().expect("its shape changes");
+        changing.closed = changing.change.boundary(distance);
+    }
+
+    /// The new side is the only one from now on. Hosts have the addresses that both had until [`Shape::open_all`].
+    pub(crate) fn end_old_side(&mut self) {
+        let changing = self.changing.take().expect("its shape changes");
+        self.geometry = changing.change.on(Side::New).clone();
+    }
+
+    /// Hosts have all addresses.
+    pub(crate) fn open_all(&mut self) {
+        self.capacity = self.geometry.capacity();
+    }
+
+    /// The change that is under way, and its boundary.
+    pub(crate) fn into_change(self) -> Option<(ShapeChange, SetLba)> {
+        self.changing.map(|changing| (changing.change, changing.moved))
+    }
+
+    /// On the weaker side: see [`Geometry::losses_survived_without`].
     pub(crate) fn losses_survived_without(&self, missing: SlotSet) -> u16 {
-        self.geometry.losses_survived_without(missing)
+        self.geometries().map(|geometry| geometry.losses_survived_without(missing)).min().expect("it has a side")
     }
 
-    /// See [`Geometry::is_redundant_without`].
+    /// On both sides: see [`Geometry::is_redundant_without`].
     pub(crate) fn is_redundant_without(&self, missing: SlotSet) -> bool {
-        self.geometry.is_redundant_without(missing)
+        self.geometries().all(|geometry| geometry.is_redundant_without(missing))
     }
 
     /// The most copies that a block has.
@@ -218,10 +330,10 @@ impl Shape {
     /// Can lines of the cache be dirty? Dirty units must consist of whole lines.
     #[inline]
     pub(crate) fn is_cacheable(&self) -> bool {
-        match &self.geometry {
+        self.geometries().all(|geometry| match geometry {
             Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(LINE_SECTORS),
             _ => true,
-        }
+        })
     }
 
     /// Is it a drive as it is?
@@ -238,7 +350,7 @@ impl Shape {
     /// The greatest position on a member, not above `to`, that has only whole stripes before it. A set without parity has
     /// no stripes.
     pub(crate) fn whole_stripes(&self, to: Sectors) -> Sectors {
-        match &self.geometry {
+        match self.on(Side::New) {
             Geometry::Parity(parity) => to.round_down(parity.chunk()),
             _ => to,
         }
@@ -248,6 +360,7 @@ impl Shape {
     /// `filled`; none if sectors of the members are not in the order of the set.
     pub(crate) fn restored_by(&self, filled: MemberLba) -> Sectors {
         match &self.geometry {
+            _ if self.is_changing() => Sectors::ZERO,
             // A unit may be shorter than a chunk: a stripe is complete when all of its rows are.
             Geometry::Parity(parity) => parity.full_stripe() * (filled.get() / parity.chunk().get()),
             Geometry::Mirror(mirror) if mirror.chunk().is_none() => filled.offset(),
@@ -312,11 +425,11 @@ mod tests {
     #[test]
     fn a_steady_shape_has_one_geometry_at_each_of_its_addresses() {
         for shape in shapes() {
-            let geometry = shape.on(Side::Only);
+            let geometry = shape.on(Side::Old);
             assert_eq!((shape.capacity(), shape.slots()), (geometry.capacity(), geometry.members()));
             for at in addresses(&shape) {
                 let reach = shape.at(at);
-                assert_eq!((reach.side(), reach.until().offset()), (Side::Only, geometry.capacity()));
+                assert_eq!((reach.side(), reach.until().offset()), (Side::Old, geometry.capacity()));
                 assert!(core::ptr::eq(reach.geometry(), geometry));
             }
         }
@@ -329,7 +442,7 @@ mod tests {
                 let (unit, within) = shape.exclusion_unit(at);
                 assert!(unit <= at);
                 assert_eq!(shape.exclusion_unit(unit), (unit, Sectors::ZERO), "{shape:?} {at:?}");
-                let Geometry::Parity(parity) = shape.on(Side::Only) else {
+                let Geometry::Parity(parity) = shape.on(Side::Old) else {
                     assert_eq!(unit + within, at);
                     assert_eq!((unit.get() % REGION_SECTORS, within.get()), (0, at.get() % REGION_SECTORS));
                     continue;
@@ -365,25 +478,25 @@ mod tests {
     #[test]
     fn a_redo_on_a_member_belongs_to_the_stripe_of_its_rows() {
         for shape in shapes().into_iter().filter(Shape::has_parity) {
-            let parity = shape.parity(Side::Only);
+            let parity = shape.parity(Side::Old);
             for at in addresses(&shape) {
                 let (unit, row) = shape.exclusion_unit(at);
                 let lba = place_of(shape.at(at).geometry(), at).lba;
-                assert_eq!(shape.redo_unit(Side::Only, lba), (unit, parity.chunk() - row), "{shape:?} {at:?}");
+                assert_eq!(shape.redo_unit(Side::Old, lba), (unit, parity.chunk() - row), "{shape:?} {at:?}");
             }
             let end = MemberLba::ZERO + parity.member_extent();
-            let (unit, left) = shape.redo_unit(Side::Only, end);
+            let (unit, left) = shape.redo_unit(Side::Old, end);
             assert!(unit.offset() == shape.capacity() && left > parity.chunk(), "it comes after all stripes");
         }
         let mirror = shapes().into_iter().find(Shape::is_plain_mirror).unwrap();
-        let unit = mirror.redo_unit(Side::Only, MemberLba(REGION_SECTORS + 7));
+        let unit = mirror.redo_unit(Side::Old, MemberLba(REGION_SECTORS + 7));
         assert_eq!(unit, (SetLba(REGION_SECTORS), Sectors(REGION_SECTORS - 7)));
     }
 
     #[test]
     fn what_a_rebuild_has_restored_ends_before_the_first_stripe_that_lacks_a_row() {
         for shape in shapes().into_iter().filter(|shape| shape.has_parity() || shape.is_plain_mirror()) {
-            let geometry = shape.on(Side::Only);
+            let geometry = shape.on(Side::Old);
             for filled in (0..140).map(MemberLba) {
                 let open = addresses(&shape).find(|at| place_of(geometry, *at).lba >= filled);
                 let first = |at: SetLba| if shape.has_parity() { shape.exclusion_unit(at).0 } else { at };
@@ -391,7 +504,7 @@ mod tests {
                     assert_eq!(shape.restored_by(filled), open.offset(), "{shape:?} {filled:?}");
                 }
                 let floor = shape.whole_stripes(filled.offset());
-                let ends = |to: u64| !shape.has_parity() || to.is_multiple_of(shape.parity(Side::Only).chunk().get());
+                let ends = |to: u64| !shape.has_parity() || to.is_multiple_of(shape.parity(Side::Old).chunk().get());
                 assert_eq!(Some(floor.get()), (0..=filled.get()).rev().find(|to| ends(*to)));
             }
         }
@@ -401,7 +514,7 @@ mod tests {
     fn a_set_is_redundant_if_it_survives_the_loss_of_some_member() {
         for shape in shapes() {
             let slots = SlotSet::first_n(shape.slots());
-            let survives_one = slots.iter().any(|slot| shape.survives(SlotSet::one(slot)));
+            let survives_one = slots.iter().any(|slot| shape.survives(SlotSet::one(slot), SlotSet::EMPTY));
             assert_eq!(shape.is_redundant(), survives_one, "{shape:?}");
             assert_eq!(shape.is_redundant_without(SlotSet::EMPTY), survives_one);
             assert_eq!(shape.losses_survived_without(SlotSet::EMPTY) > 0, survives_one);

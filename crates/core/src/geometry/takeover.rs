@@ -30,26 +30,26 @@ const CHUNK_OF_MIRROR: Sectors = Sectors::kib(64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Levelled {
     /// The level.
-    pub level: Level,
+    pub(in crate::geometry) level: Level,
     /// Number of slots.
-    pub members: u16,
+    pub(in crate::geometry) members: u16,
     /// The chunk.
-    pub chunk: Sectors,
+    pub(in crate::geometry) chunk: Sectors,
     /// md's layout number.
-    pub layout: u32,
+    pub(in crate::geometry) layout: u32,
     /// Sectors used of each member; for RAID 0 those of the smallest one.
-    pub member_size: Sectors,
+    pub(in crate::geometry) member_size: Sectors,
 }
 
 /// The state of a set as far as a takeover asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TakeoverState {
     /// Slots without a member that is in sync.
-    pub missing: SlotSet,
+    pub(in crate::geometry) missing: SlotSet,
     /// Is there a write-intent bitmap?
-    pub has_bitmap: bool,
+    pub(in crate::geometry) has_bitmap: bool,
     /// RAID 0: do all members have the same number of chunks?
-    pub members_are_equal: bool,
+    pub(in crate::geometry) members_are_equal: bool,
 }
 
 /// What happens to the slots.
@@ -73,9 +73,9 @@ pub(crate) enum SlotMoves {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Takeover {
     /// The set after it.
-    pub to: Levelled,
-    /// Where its members come from.
-    pub moves: SlotMoves,
+    pub(in crate::geometry) to: Levelled,
+    /// The sources of its members.
+    pub(in crate::geometry) moves: SlotMoves,
 }
 
 impl Takeover {
@@ -447,7 +447,7 @@ mod tests {
         Geometry::new(&spec).expect("a possible set")
     }
 
-    /// What is in a sector of a member: the XOR of these addresses of the set, or Q of them.
+    /// The content of a sector of a member: the XOR of these addresses of the set, or Q of them.
     type Content = (Vec<u64>, bool);
 
     /// The content of every used sector.

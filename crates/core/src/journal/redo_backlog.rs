@@ -460,7 +460,7 @@ mod tests {
             let mut newest = Newest::default();
             records
                 .iter()
-                .for_each(|(slot, at, len, source)| newest.add((Side::Only, *slot), place(*at, *len), *source));
+                .for_each(|(slot, at, len, source)| newest.add((Side::Old, *slot), place(*at, *len), *source));
             let redos = newest.into_redos(units(16), Sectors(8));
             for slot in (0..3).map(Slot) {
                 let mut found = alloc::vec![None; 128];
@@ -483,9 +483,9 @@ mod tests {
         let mut newest = Newest::default();
         let slot = Slot(1);
         for (n, at) in [0, 8, 16, 32, 40, 64].into_iter().enumerate() {
-            newest.add((Side::Only, slot), place(at, 8), source(800 - 8 * n as u64, 1));
+            newest.add((Side::Old, slot), place(at, 8), source(800 - 8 * n as u64, 1));
         }
-        newest.add((Side::Only, Slot(0)), place(24, 8), source(1600, 1));
+        newest.add((Side::Old, Slot(0)), place(24, 8), source(1600, 1));
         let mut backlog = RedoBacklog::new(SetId(0), 0, Sectors(16), newest.into_redos(units(48), Sectors(16)));
         let order: Vec<u64> = backlog.redos.iter().map(|own| own.at.get()).collect();
         assert_eq!(order, [24, 0, 8, 16, 32, 40, 64]);

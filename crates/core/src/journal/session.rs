@@ -129,7 +129,7 @@ impl Journal {
     /// Should the journal protect writes of this set, and can it?
     #[inline(always)]
     pub(crate) fn is_wanted_by(&self, set: &Set) -> bool {
-        set.policy().write_cache == WriteCache::Journal && self.protects(set).is_ok()
+        set.write_cache() == WriteCache::Journal && self.protects(set).is_ok()
     }
 
     /// Advance the session of a set; true if something has changed.
@@ -216,7 +216,7 @@ impl Journal {
     /// The policy asks for the journal, and its table is full: one notice each time that it becomes full.
     fn notice_table_full(&self, sets: &mut Sets, id: SetId, call: &mut Call) {
         let set = sets.get(id);
-        let asked = set.policy().write_cache == WriteCache::Journal && !set.journal.full_noticed;
+        let asked = set.write_cache() == WriteCache::Journal && !set.journal.full_noticed;
         if asked && self.protects(set) == Err(Unprotected::TableFull) {
             sets.get_mut(id).journal.full_noticed = true;
             call.notice(sets, (id, None), None, NoticeKind::JournalTableFull);

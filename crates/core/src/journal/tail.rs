@@ -190,8 +190,7 @@ impl Journal {
             let takes = |set: &Set| set.journal.has_session() && takes_flush(set);
             let unflushed = planted.has(Flaw::TailUnflushed) || planted.has(Flaw::RoundOfOneSet) && id.0 > 0;
             if sets.find(id).is_some_and(takes) && !unflushed {
-                let key = ops.put(Op::flush(id));
-                sets.get_mut(id).begin_op();
+                let key = ops.begin(sets.get_mut(id), Op::flush(id));
                 ops.wake(key.index);
                 self.round.flush_issued();
             }

@@ -353,14 +353,14 @@ fn each_sector_of_an_extent_is_logged_for_each_of_its_copies() {
         [set(Level::Raid0, 3, 0), set(Level::Raid1, 3, 0), set(Level::Raid10, 4, 0x102), set(Level::Raid10, 5, 0x201)];
     for set in &sets {
         for (at, len) in [(0, 1), (3, 60), (8, 8), (15, 129)] {
-            let own = Extent::new(Side::Only, SetLba(at), Sectors(len));
+            let own = Extent::new(Side::Old, SetLba(at), Sectors(len));
             let mut logged: Vec<_> = fragments(set, own)
                 .flat_map(|(slot, lba, done, sectors)| {
                     (0..sectors.get()).map(move |n| (done.get() + n, slot, lba.get() + n))
                 })
                 .collect();
             let mut expected: Vec<_> = (0..len)
-                .flat_map(|n| match set.shape().on(Side::Only) {
+                .flat_map(|n| match set.shape().on(Side::Old) {
                     Geometry::Striped(striped) => {
                         vec![(n, striped.map(SetLba(at + n)).slot, striped.map(SetLba(at + n)).lba.get())]
                     }

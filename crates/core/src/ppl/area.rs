@@ -39,7 +39,7 @@ pub(crate) fn record_for(op: &Op, set: &Set, named: SlotSet, parity: SlotSet) ->
     let p = map.p_slot(op.rows_of().stripe);
     let (from, to) = op.member_rows(set);
     // Parity that is being filled here is made again after a crash.
-    let believed = set.in_sync() | set.filled(from, to) | set.inherited();
+    let believed = set.in_sync() | set.filled(op.side(), from, to) | set.inherited();
     if !parity.contains(p) || !believed.contains(p) {
         return (Partial::No, PartialParity::None);
     }

@@ -377,14 +377,14 @@ mod tests {
     /// A write of the first column of stripe 0.
     fn row_write() -> Op {
         let columns = Columns::Named { first: 0, count: 1 };
-        let rows = StripeRows::new(Side::Only, StripeIndex(0), Part::whole(0, 8), columns);
+        let rows = StripeRows::new(Side::Old, StripeIndex(0), Part::whole(0, 8), columns);
         Op::new(OpKind::RowWrite, SET, Footprint::Rows(rows))
     }
 
     #[test]
     fn a_log_is_stale_when_all_that_it_covers_is_written() {
         let mut controller = controller();
-        let slot = controller.sets.get(SET).shape().parity(Side::Only).p_slot(StripeIndex(0));
+        let slot = controller.sets.get(SET).shape().parity(Side::Old).p_slot(StripeIndex(0));
         cover(log_mut(&mut controller.sets, SET, slot), 2);
         end_record(&mut controller.sets, &mut row_write(), Planted::default());
         let state = |controller: &mut Controller| log_mut(&mut controller.sets, SET, slot).state();
@@ -442,7 +442,7 @@ mod tests {
         let mut controller = controller();
         let Controller { sets, ops, base, .. } = &mut controller;
         let op = ops.put(with_record(Partial::Due)).index;
-        let slot = sets.get(SET).shape().parity(Side::Only).p_slot(StripeIndex(0));
+        let slot = sets.get(SET).shape().parity(Side::Old).p_slot(StripeIndex(0));
         for _ in 0..2 {
             assert_eq!(record_write(sets, op, ops, &mut base.trace), Err(Held::Waits(Wait::Record)));
             assert_eq!(ops[op].record(), Partial::Waiting);

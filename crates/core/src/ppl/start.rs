@@ -127,8 +127,7 @@ fn redo_next(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) {
         let columns = Columns::Named { first: entry.first, count: entry.columns };
         let rows = StripeRows::new(side, entry.stripe, part, columns);
         let op = Op::reparity(id, rows, entry.slot);
-        let key = ops.put(op);
-        sets.get_mut(id).begin_op();
+        let key = ops.begin(sets.get_mut(id), op);
         ops.wake(key.index);
         return;
     }

@@ -313,7 +313,10 @@ impl Gathers {
 /// May writes of a set be gathered? A cache gathers by itself. A partial parity log keeps both contents of a block whose
 /// write was cut only if the write has one column: gathered writes of several columns would lose that.
 fn may_gather(set: &Set) -> bool {
-    set.policy().write_cache == WriteCache::Through && !set.journal.has_session() && set.ppl.is_none()
+    set.write_cache() == WriteCache::Through
+        && !set.journal.has_session()
+        && set.ppl.is_none()
+        && !set.shape().is_changing()
 }
 
 impl Requests {
@@ -516,6 +519,11 @@ impl Requests {
         self.gathers.table[index].state = GatherState::Making { run: first, left: None, ops: 0 };
         self.gathers.ready.push(index);
         self.gathers.wakes = true;
+    }
+
+    /// Are writes of this set gathered now?
+    pub(super) fn has_gathers_of(&self, set: SetId) -> bool {
+        self.gathers.table.iter().any(|(_, gather)| gather.set == set)
     }
 
     /// Can gathers go, or need they operations?

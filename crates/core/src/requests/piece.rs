@@ -4,6 +4,7 @@ use core::fmt;
 use openraid_units::{Bytes, PoolOffset, Sectors, SetId, SetLba};
 
 use crate::actions::ReplyStatus;
+use crate::array::epoch::Epoch;
 use crate::frames::Run;
 use crate::geometry::shape::Side;
 use crate::geometry::Split;
@@ -135,6 +136,8 @@ pub(crate) struct RowProgress {
     pub(super) base: (SetId, SetLba),
     pub(super) side: Side,
     pub(super) from: Sectors,
+    /// The epoch of the set in which the place was looked up.
+    pub(super) epoch: Epoch,
 }
 
 /// The place of a piece in its array and in its request, in bytes.

@@ -9,6 +9,7 @@
 
 use openraid_units::{Sectors, SetId, SetLba};
 
+use crate::array::epoch::Epoch;
 use crate::array::sets::Sets;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
@@ -26,15 +27,25 @@ impl Requests {
         self.pieces[index].is_split()
     }
 
+    /// Will operations of this set be made for places that were looked up in this epoch?
+    pub(crate) fn has_looked_up(&self, set: SetId, epoch: Epoch) -> bool {
+        let is_walk = |index: u32| {
+            let progress = self.row_progress[index as usize].as_ref();
+            progress.is_some_and(|progress| progress.base.0 == set && progress.epoch == epoch)
+        };
+        let walks = |(index, piece): (u32, &Piece)| piece.is_by_rows() && !piece.has_failed() && is_walk(index);
+        self.pieces.iter().any(walks) || self.has_gathers_of(set)
+    }
+
     /// The next row operation of a piece that is processed by rows, if there is one.
     #[inline(always)]
     pub(crate) fn next_row_op(&mut self, index: u32, sets: &Sets) -> Option<Op> {
         if !self.pieces[index].is_by_rows() {
             return None;
         }
-        let RowProgress { left, base: (set, base), side, from: walk_start } =
+        let RowProgress { left, base: (set, base), side, from: walk_start, epoch } =
             self.row_progress[index as usize].as_mut().expect("a piece that is processed by rows has its progress");
-        let (set, base, side, walk_start) = (*set, *base, *side, *walk_start);
+        let (set, base, side, walk_start, epoch) = (*set, *base, *side, *walk_start, *epoch);
         let segment = left.next();
         // The last one ends the rows.
         if left.is_over() {
@@ -48,7 +59,7 @@ impl Requests {
         let parity = sets.get(set).shape().parity(side);
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
-        Some(self.piece_op(index, set, HostRange::Rows(rows), (from, end)))
+        Some(self.piece_op(index, set, HostRange::Rows(rows), (from, end)).in_epoch(epoch))
     }
 
     /// The next operation on `len` sectors of one side of a set from `at`, the position of the piece's `split`; advances `split`. If
@@ -73,7 +84,8 @@ impl Requests {
                 let rows_max = Sectors(u64::from(set.rows_max()));
                 let rows = parity.split(at, len, rows_max);
                 self.pieces[index].begin_rows(len);
-                self.row_progress[index as usize] = Some(RowProgress { left: rows, base: (set_id, at), side, from });
+                let (base, epoch) = ((set_id, at), set.ops().now());
+                self.row_progress[index as usize] = Some(RowProgress { left: rows, base, side, from, epoch });
                 return None;
             }
         }

@@ -62,6 +62,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             let event = match task.kind {
                 TaskWord::Rebuild | TaskWord::Replace => EventName::RebuildStarted,
                 TaskWord::Resync => EventName::ResyncStarted,
+                TaskWord::Reshape => EventName::ReshapeBegun,
                 TaskWord::Check | TaskWord::Repair => return None,
             };
             let paused = if task.paused { " is paused" } else { " runs" };

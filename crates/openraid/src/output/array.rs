@@ -520,6 +520,7 @@ fn mdstat_task(task: &TaskModel) -> String {
         TaskWord::Resync => "resync",
         TaskWord::Check => "check",
         TaskWord::Repair => "repair",
+        TaskWord::Reshape => "reshape",
     };
     let (done, total) = (task.done_bytes / 1024, (task.total_bytes / 1024).max(1));
     let filled = usize::try_from(WIDTH * done.min(total) / total).unwrap_or(0);

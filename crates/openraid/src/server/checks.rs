@@ -136,7 +136,7 @@ fn task_runs(name: &str, task: TaskKind) -> Failure {
     let what = task.name();
     let or_stop = match task {
         TaskKind::Check | TaskKind::Repair => format!(", or stop it with `{}`", command_with(what, [name], "--stop")),
-        TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => String::new(),
+        TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync | TaskKind::Reshape => String::new(),
     };
     let follow = command_with("show", [name], "--follow");
     Failure::refused(format!("{name}: a {what} runs; wait for its end with `{follow}`{or_stop}"))

@@ -114,6 +114,17 @@ impl Session {
     pub fn capacity(&self) -> u64 {
         self.versions.capacity()
     }
+    /// If the array has grown, the host uses all of it from now on.
+    ///
+    /// # Panics
+    /// The array does not run.
+    pub fn learn_capacity(&mut self, world: &World) {
+        let capacity = world.controller().capacity(self.array).expect("the array runs").get();
+        if capacity > self.versions.capacity() {
+            self.versions.grow(capacity);
+        }
+    }
+
     /// The possible content of each place.
     pub fn versions_mut(&mut self) -> &mut Versions {
         &mut self.versions

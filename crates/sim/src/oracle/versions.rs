@@ -266,6 +266,24 @@ impl Versions {
         }
     }
 
+    /// The array has grown to `capacity` bytes, which a power cut cannot undo. The new ones are zero.
+    pub fn grow(&mut self, capacity: u64) {
+        let (before, origin) = (self.capacity, self.next_id());
+        let version = Version {
+            content: Content::Zeroes,
+            range: before..capacity,
+            begun: 0,
+            ended: Some(0),
+            sure: true,
+            durable: true,
+            left: false,
+            origin,
+        };
+        self.versions.push(version);
+        self.extents.insert(before, Extent { end: capacity, versions: vec![origin] });
+        self.capacity = capacity;
+    }
+
     /// Begin a read. Returns its identifier.
     pub fn begin_read(&mut self) -> u64 {
         let begun = self.tick();

@@ -4,17 +4,18 @@ use openraid_core::admin::{
     AdminCommand, FoundEntry, FoundJournal, KeptEntry, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead,
     WriteCache,
 };
-use openraid_core::array::assemble::{Assembly, Membership, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo};
+use openraid_core::array::assemble::{
+    layout_of, Assembly, Membership, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo,
+};
 use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
-use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::limits::Limits;
 use openraid_core::scrub::ScrubMode;
 use openraid_core::slots::SlotSet;
 use openraid_format::{
     BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, JournalReached, JournalRecord,
-    JournalSuperblock, LogPlace, MdLevel, MinorVersion, Reshape, RingSector, Role, RoleTable, SetName, Superblock,
-    SuperblockCopy, Timestamp, Unassigned, Uuid, JOURNAL_BLOCK_BYTES, ROLES_MAX,
+    JournalSuperblock, LogPlace, MdLevel, MinorVersion, Reshape, RingSector, Role, RoleTable, SetName, ShapeFields,
+    Superblock, SuperblockCopy, Timestamp, Unassigned, Uuid, JOURNAL_BLOCK_BYTES, ROLES_MAX,
 };
 use openraid_units::{
     ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, DriveLba, Instant, MemberLba, Nanos, Sectors, SetLba, Slot,
@@ -80,6 +81,7 @@ fields! {
     PlannedPpl { redo, generation, covers, dirty, force }
     PplRedo { slot, at, stripe, lo, hi, first, columns, checksum }
     BadBlockPlace { shift, size, offset }
+    ShapeFields { level, layout, chunk, raid_disks }
     Reshape { new_level, position, delta_disks, new_layout, new_chunk, new_offset }
     Unassigned { pad_12, pad_228 }
     JournalReached { entry, generation }
@@ -207,6 +209,7 @@ choice!(AdminCommand {
     22 => Rename { array, name },
     23 => Return { array, drive },
     24 => Lose { drive },
+    25 => Reshape { array, new },
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },
@@ -322,7 +325,12 @@ impl Codec for Assembly {
         self.resync_from.put(out);
         self.bitmap.put(out);
         self.ppl.put(out);
-        self.newly_created.put(out);
+        let origin = match (self.newly_created, self.was_guarded) {
+            (true, _) => 1_u8,
+            (false, true) => 2,
+            (false, false) => 0,
+        };
+        out.push(origin);
         self.forced.put(out);
     }
     fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
@@ -333,35 +341,29 @@ impl Codec for Assembly {
         let resync_from = Codec::take(input)?;
         let bitmap = Codec::take(input)?;
         let ppl = Codec::take(input)?;
-        let newly_created = Codec::take(input)?;
+        let (newly_created, was_guarded) = match input.bytes(1)? {
+            [0] => (false, false),
+            [1] => (true, false),
+            [2] => (false, true),
+            _ => return input.error("no such origin of an array"),
+        };
         let forced = Codec::take(input)?;
-        let Ok(geometry) = geometry_of(&common, &members) else {
+        let Ok((geometry, change)) = layout_of(&common, &members) else {
             return input.error("superblocks that describe no array");
         };
-        Ok(Self { common, geometry, members, verdicts, missing, resync_from, bitmap, ppl, newly_created, forced })
+        Ok(Self {
+            common,
+            geometry,
+            change,
+            members,
+            verdicts,
+            missing,
+            resync_from,
+            bitmap,
+            ppl,
+            newly_created,
+            was_guarded,
+            forced,
+        })
     }
-}
-
-/// The layout of a set with these members.
-pub(crate) fn geometry_of(
-    common: &Superblock,
-    members: &[PlannedMember],
-) -> Result<Geometry, openraid_core::geometry::GeometryError> {
-    let mut sizes = vec![Sectors::ZERO; usize::from(common.raid_disks)];
-    for member in members {
-        if let Membership::Member(slot) | Membership::Forced(slot) = member.verdict {
-            if let Some(size) = sizes.get_mut(slot.index()) {
-                *size = member.superblock.data_size;
-            }
-        }
-    }
-    let said = common.level != MdLevel::Raid0 || common.features.contains(FeatureMap::RAID0_LAYOUT);
-    Geometry::new(&SetSpec {
-        level: Level::from_md(common.level.number()).expect("decoded levels are known"),
-        members: common.raid_disks,
-        chunk: common.chunk,
-        layout: if said { common.layout } else { 0 },
-        member_size: common.size,
-        member_sizes: &sizes,
-    })
 }

@@ -199,17 +199,17 @@ mod tests {
         let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
         let set = Set::new(ArrayId(0), Shape::of(&spec), (BlockSize::B512, 8), &Limits::small());
         let rows = |lo, hi, columns| {
-            Footprint::Rows(StripeRows { side: Side::Only, stripe: StripeIndex(2), part: Part::whole(lo, hi), columns })
+            Footprint::Rows(StripeRows { side: Side::Old, stripe: StripeIndex(2), part: Part::whole(lo, hi), columns })
         };
         let named = rows(2, 6, Columns::Named { first: 1, count: 2 });
-        let range = |at, len, columns| Some(Past { side: Side::Only, at: SetLba(at), len: Sectors(len), columns });
+        let range = |at, len, columns| Some(Past { side: Side::Old, at: SetLba(at), len: Sectors(len), columns });
         let past = |kind, footprint| Op::new(kind, SetId(0), footprint).written_past(&set);
         // Four rows in each of two columns. Stripe 2 begins with sector 2 x 24, its second column 8 later.
         assert_eq!(past(OpKind::RowWrite, named), range(48 + 8 + 2, 4, 2));
         // The whole stripe: three chunks of data.
         let whole = rows(0, 8, Columns::All);
         assert_eq!(past(OpKind::Discard, whole), range(48, 24, 1));
-        let extent = Footprint::Extent(Extent { side: Side::Only, at: SetLba(5), len: Sectors(3) });
+        let extent = Footprint::Extent(Extent { side: Side::Old, at: SetLba(5), len: Sectors(3) });
         for kind in [OpKind::Write, OpKind::Discard] {
             assert_eq!(past(kind, extent), range(5, 3, 1));
         }

@@ -321,15 +321,17 @@ impl Op {
         let parity = self.parity(set);
         let (data, p, q) = stripe_slots(parity, parity.row(self.rows_of().stripe));
         let (from, to) = self.member_rows(set);
-        let filled = set.filled(from, to);
+        let (side, filled) = (self.side(), set.filled(self.side(), from, to));
         StripeView {
             data,
             p,
             q,
-            readable: set.good(set.in_sync() | filled, from, to).minus(self.excluded),
-            writable: set.writable(),
-            filling: set.writable().minus(set.in_sync() | filled | set.filled_in_part(from, to) | set.inherited()),
-            trusted: set.is_consistent(from.get(), to.get()),
+            readable: set.good(set.in_sync() | filled, side, from, to).minus(self.excluded),
+            writable: set.writable(side),
+            filling: set
+                .writable(side)
+                .minus(set.in_sync() | filled | set.filled_in_part(side, from, to) | set.inherited()),
+            trusted: set.is_consistent(side, from.get(), to.get()),
         }
     }
 
@@ -390,7 +392,7 @@ mod tests {
         let mut part = Part::whole(2, 6);
         part.take(4, 6);
         let rows = StripeRows {
-            side: Side::Only,
+            side: Side::Old,
             stripe: StripeIndex(5),
             part,
             columns: Columns::Named { first: 1, count: 2 },
@@ -427,13 +429,13 @@ mod tests {
         let mut part = Part::not_begun(0, 8);
         part.take(2, 5);
         let at = 2 * REGION_SECTORS + 16;
-        let on = |kind| Op::new(kind, SetId(0), Footprint::Stretch(Stretch { side: Side::Only, at: SetLba(at), part }));
+        let on = |kind| Op::new(kind, SetId(0), Footprint::Stretch(Stretch { side: Side::Old, at: SetLba(at), part }));
         for (kind, marked) in [(OpKind::Resync, (at, at + 8)), (OpKind::Destage, (at + 2, at + 5))] {
             let op = on(kind);
             let range = op.lock_range(&mirror);
             assert_eq!((range.unit, range.lo, range.hi), (SetLba(2 * REGION_SECTORS), 16, 24));
             assert_eq!(op.marked_range(&mirror), marked, "{kind:?}");
-            assert_eq!(op.extent(), Extent { side: Side::Only, at: SetLba(at + 2), len: Sectors(3) });
+            assert_eq!(op.extent(), Extent { side: Side::Old, at: SetLba(at + 2), len: Sectors(3) });
         }
     }
 
@@ -441,7 +443,7 @@ mod tests {
     fn a_stripe_is_for_all_columns_for_named_ones_or_for_dirty_ones() {
         let set = set(Level::Raid5, 2);
         let slots = |columns| {
-            let rows = StripeRows { side: Side::Only, stripe: StripeIndex(5), part: Part::whole(0, 8), columns };
+            let rows = StripeRows { side: Side::Old, stripe: StripeIndex(5), part: Part::whole(0, 8), columns };
             Op::new(OpKind::Discard, SetId(0), Footprint::Rows(rows)).named_slots(&set)
         };
         // Its parity is in slot 2.
@@ -449,7 +451,7 @@ mod tests {
         assert!(slots(Columns::Named { first: 0, count: 1 }).iter().eq([Slot(3)]));
         let band = SlotSet::one(Slot(1));
         let mut rows = StripeRows {
-            side: Side::Only,
+            side: Side::Old,
             stripe: StripeIndex(5),
             part: Part::not_begun(0, 8),
             columns: Columns::Dirty { band, next: 2 },

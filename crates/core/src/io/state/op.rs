@@ -20,6 +20,7 @@ use core::fmt;
 use openraid_units::{PoolOffset, SetId, Slot};
 
 use crate::actions::ReplyStatus;
+use crate::array::epoch::Epoch;
 use crate::events::Verdict;
 use crate::frames::Run;
 use crate::io::state::footprint::{Extent, Footprint, Stretch, StripeRows};
@@ -30,8 +31,8 @@ use crate::io::state::wait::Wait;
 use crate::slots::SlotSet;
 
 pub(crate) use data::{
-    BackgroundData, DestageData, EdgeReads, Edges, EntryState, KindData, Outcome, PartialParity, RedoData, RedoReads,
-    TaskUnit, WorkFrames, WriteData,
+    BackgroundData, DestageData, EdgeReads, Edges, EntryState, KindData, MoveData, Outcome, PartialParity, RedoData,
+    RedoReads, TaskUnit, WorkFrames, WriteData,
 };
 pub(crate) use make::{BackgroundKind, HostRange, UnitRange};
 
@@ -64,6 +65,8 @@ pub(crate) enum OpKind {
     Redo,
     /// Compute the parity for an entry of a partial parity log.
     Reparity,
+    /// Move a range to the new places that a change of shape gives it.
+    Move,
 }
 
 /// The progress of an operation. It has a tag of its own, because each step of an operation asks for it, and a tag that is
@@ -157,6 +160,8 @@ pub(crate) enum WorksFor {
     Gather(u32),
     /// For another operation, inside the range that this one holds.
     Op(u32),
+    /// For a move, inside the range that hosts do not write.
+    Move(u32),
 }
 
 /// The slots of the rows in work, or of a part of a range.
@@ -181,6 +186,8 @@ pub(crate) struct Op {
     /// The wait that holds it, from then until it is called again.
     pub(in crate::io) wait: Option<Wait>,
     pub(in crate::io) set: SetId,
+    /// The epoch of its set in which its place was looked up; none until it is in the table.
+    pub(in crate::io) epoch: Option<Epoch>,
     pub(in crate::io) works_for: WorksFor,
     pub(in crate::io) footprint: Footprint,
     pub(in crate::io) payload: Payload,
@@ -232,6 +239,7 @@ impl Op {
             phase: Phase::Start,
             wait: None,
             set,
+            epoch: None,
             works_for: WorksFor::Set,
             footprint,
             payload: Payload::None,
@@ -250,6 +258,13 @@ impl Op {
             partial_parity: PartialParity::None,
             outcome: Outcome::Fine,
         }
+    }
+
+    /// Its place was looked up in this epoch of its set.
+    #[inline(always)]
+    pub(crate) const fn in_epoch(mut self, epoch: Epoch) -> Self {
+        self.epoch = Some(epoch);
+        self
     }
 
     /// Set its payload.
@@ -473,7 +488,7 @@ impl Op {
     pub(crate) fn piece(&self) -> Option<u32> {
         match self.works_for {
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => Some(piece),
-            WorksFor::Set | WorksFor::Request(_) | WorksFor::Gather(_) | WorksFor::Op(_) => None,
+            WorksFor::Set | WorksFor::Request(_) | WorksFor::Gather(_) | WorksFor::Op(_) | WorksFor::Move(_) => None,
         }
     }
 
@@ -481,15 +496,21 @@ impl Op {
     #[inline(always)]
     pub(crate) fn parent(&self) -> Option<u32> {
         match self.works_for {
-            WorksFor::Op(parent) => Some(parent),
+            WorksFor::Op(parent) | WorksFor::Move(parent) => Some(parent),
             _ => None,
         }
     }
 
+    /// Does its parent hold the range in which it works?
+    pub(crate) const fn is_in_range_of_parent(&self) -> bool {
+        matches!(self.works_for, WorksFor::Op(_))
+    }
+
     /// Does it hold a range of its own, or wait for one?
     pub(crate) fn has_range(&self) -> bool {
-        let takes_none = matches!(self.kind, OpKind::Read | OpKind::Flush | OpKind::Redo | OpKind::Reparity);
-        !takes_none && self.phase != Phase::Start && self.parent().is_none()
+        let takes_none =
+            matches!(self.kind, OpKind::Read | OpKind::Flush | OpKind::Redo | OpKind::Reparity | OpKind::Move);
+        !takes_none && self.phase != Phase::Start && !self.is_in_range_of_parent()
     }
 
     /// Does it write host data past the cache?
@@ -622,6 +643,46 @@ impl Op {
     pub(crate) fn parity_slot(&self) -> Slot {
         let KindData::Reparity(slot) = self.data else { unreachable!("asked of an entry of a log") };
         slot
+    }
+
+    /// Data of a move. Panics for any other kind.
+    pub(crate) fn of_move(&self) -> &MoveData {
+        let KindData::Move(data) = &self.data else { unreachable!("asked of a move") };
+        data
+    }
+
+    fn of_move_mut(&mut self) -> &mut MoveData {
+        let KindData::Move(data) = &mut self.data else { unreachable!("asked of a move") };
+        data
+    }
+
+    /// This number of parts of a move was begun.
+    pub(in crate::io) fn set_parts_begun(&mut self, begun: u32) {
+        self.of_move_mut().begun = begun;
+    }
+
+    /// A move begins, or begins again: the range is moved as a whole.
+    pub(in crate::io) fn move_whole(&mut self) {
+        let data = self.of_move_mut();
+        (data.begun, data.band, data.lost) = (0, None, SlotSet::EMPTY);
+    }
+
+    /// A move takes this band next.
+    pub(in crate::io) fn move_band(&mut self, band: u32) {
+        let data = self.of_move_mut();
+        (data.begun, data.band, data.lost) = (0, Some(band), SlotSet::EMPTY);
+    }
+
+    /// No member has the block of this column of a band.
+    pub(in crate::io) fn lose_column(&mut self, column: u32) {
+        let column = Slot(u16::try_from(column).expect("fewer than members"));
+        self.of_move_mut().lost.insert(column);
+    }
+
+    /// Is it a part of a move?
+    #[inline(always)]
+    pub(crate) const fn is_part_of_move(&self) -> bool {
+        matches!(self.works_for, WorksFor::Move(_))
     }
 
     /// Data of a redo. Panics for any other kind.

@@ -31,7 +31,7 @@ pub(crate) fn work_of(op: &Op) -> Option<Work> {
         OpKind::Flush => Some(Work::Flush),
         OpKind::Destage => Some(Work::Destage),
         OpKind::RowDestage => Some(Work::RowDestage),
-        OpKind::Rebuild | OpKind::Resync | OpKind::Scrub | OpKind::Redo | OpKind::Reparity => None,
+        OpKind::Rebuild | OpKind::Resync | OpKind::Scrub | OpKind::Redo | OpKind::Reparity | OpKind::Move => None,
     }
 }
 

@@ -7,13 +7,14 @@
 use core::ops::{Deref, DerefMut};
 use openraid_units::SetId;
 
+use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::io::state::heads::MirrorReads;
 use crate::io::state::lock::{LockRange, Locks};
 use crate::io::state::op::Op;
 use crate::io::state::wait::Wait;
 use crate::per::PerSet;
-use crate::slab::{Queue, Slab};
+use crate::slab::{Key, Queue, Slab};
 
 /// Number of operations reserved for other operations.
 const CHILD_OPS: u32 = 8;
@@ -77,6 +78,16 @@ impl Ops {
             background_waits: false,
             heads: PerSet::new(),
         }
+    }
+
+    /// Put an operation into the table. It belongs to the epoch of its set that runs, unless its place was looked up in
+    /// an earlier one.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, set: &mut Set, mut op: Op) -> Key {
+        let epoch = op.epoch.unwrap_or(set.ops().now());
+        op.epoch = Some(epoch);
+        set.ops_mut().begin(epoch);
+        self.table.put(op)
     }
 
     /// May an operation be made for a host? The last places are reserved.

@@ -71,7 +71,7 @@ impl OpIo<'_> {
             let member = set.place(slot).member();
             if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
                 // Without a log it is as on any array without one.
-                let _ = self.sets.record_lost(op.set, member, at, len, &mut self.call);
+                let _ = self.sets.record_lost((op.set, op.side()), member, at, len, &mut self.call);
             }
         }
         if op.kind != OpKind::Rebuild {
@@ -81,7 +81,7 @@ impl OpIo<'_> {
             let at = member_place(self.sets, &op, slot);
             let place = self.sets.get(op.set).place(slot);
             let Some(member) = place.of(op.background().replace) else { continue };
-            let recorded = self.sets.record_lost(op.set, member, at, len, &mut self.call);
+            let recorded = self.sets.record_lost((op.set, op.side()), member, at, len, &mut self.call);
             let state = self.sets.get(op.set).member(member).state();
             // A working member is asked again and says again that it cannot be read. One that is being filled would
             // be believed.
@@ -276,8 +276,8 @@ impl OpIo<'_> {
                 if let Some(place) = set.place(slot).member() {
                     let member = set.member(place);
                     let at = member_place(self.sets, &op, slot);
-                    let (lba, drive) = (member.on_drive(at), member.drive());
-                    self.sets.get_mut(op.set).member_mut(place).rewritten(at, Sectors(u64::from(op.rows())));
+                    let (lba, drive) = (member.on_drive(op.side(), at), member.drive());
+                    self.sets.get_mut(op.set).member_mut(place).rewritten(lba, Sectors(u64::from(op.rows())));
                     self.call.trace().note(
                         self.sets,
                         op.set,

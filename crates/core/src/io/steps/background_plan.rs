@@ -35,7 +35,7 @@ pub(crate) fn plan_of_background(sets: &Sets, op: &Op) -> Option<Plan> {
 /// Is a part of the rows in work recorded as bad on a member that is restored?
 fn is_recorded_bad(sets: &Sets, op: &Op) -> bool {
     let (set, len) = (sets.get(op.set), Sectors(u64::from(op.rows())));
-    let is_bad = |slot| set.member_of(slot).is_some_and(|m| m.is_bad(member_place(sets, op, slot), len));
+    let is_bad = |slot| set.member_of(slot).is_some_and(|m| m.is_bad(op.side(), member_place(sets, op, slot), len));
     set.has_bad() && op.background().remade.iter().any(is_bad)
 }
 
@@ -120,7 +120,7 @@ fn plan_copies(sets: &Sets, op: &Op) -> Option<Plan> {
     let mut first = None;
     for copy in mirror.copies(at) {
         all.insert(copy.slot);
-        let good = set.readable(copy.lba, copy.lba + rows).contains(copy.slot);
+        let good = set.readable(op.side(), copy.lba, copy.lba + rows).contains(copy.slot);
         let is_remade =
             op.kind == OpKind::Rebuild && !op.background().replace && op.background().remade.contains(copy.slot);
         if good && !is_remade && !op.excluded.contains(copy.slot) {
@@ -133,7 +133,7 @@ fn plan_copies(sets: &Sets, op: &Op) -> Option<Plan> {
             let write = op.background().remade & all;
             let source = if op.background().replace && write.minus(readable).is_empty() {
                 write.first()
-            } else if set.is_consistent(at.get(), (at + rows).get()) {
+            } else if set.is_consistent(op.side(), at.get(), (at + rows).get()) {
                 // The copy of a member that is not write-mostly, if copies are equal.
                 let preferred = mirror.copies(at).map(|copy| copy.slot);
                 let mut preferred = preferred.filter(|slot| readable.minus(set.write_mostly()).contains(*slot));
@@ -145,7 +145,7 @@ fn plan_copies(sets: &Sets, op: &Op) -> Option<Plan> {
         }
         OpKind::Resync => {
             let source = first?;
-            let write = (all & set.writable()).without(source);
+            let write = (all & set.writable(op.side())).without(source);
             // Copies that are equal already are not written.
             let compares = compares(sets, op) && write.minus(readable).is_empty();
             let read = if compares { write.with(source) } else { SlotSet::one(source) };
@@ -272,7 +272,7 @@ mod tests {
 
     fn op(sets: &Sets, kind: BackgroundKind, remade: &[u16], replace: bool) -> Op {
         let part = Part::whole(0, 8);
-        let side = Side::Only;
+        let side = Side::Old;
         let range = match sets.get(SET).shape().on(side) {
             Geometry::Parity(_) => {
                 UnitRange::Rows(StripeRows { side, stripe: StripeIndex(0), part, columns: Columns::All })

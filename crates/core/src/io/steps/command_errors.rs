@@ -22,7 +22,7 @@ use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetLba, Slo
 
 use crate::actions::{Data, DriveOp, NoticeKind, ReplyStatus};
 use crate::admin::MemberState;
-use crate::array::bad::BadRange;
+use crate::array::bad::DriveRange;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::events::CommandError;
@@ -64,19 +64,13 @@ pub(crate) enum Failure {
 
 /// A range that could not be read must be rewritten, or recorded as lost.
 fn want_repair_of(sets: &mut Sets, op: &Op, command: &Command) {
-    let at = member_lba_of(sets, command);
+    let at = sets.get(command.set).member(command.member()).in_data(op.side(), command.lba);
     sets.want_repair(command.set, (op.side(), command.slot), at, command.len);
 }
 
-/// The address of a command in the data area of its member.
-fn member_lba_of(sets: &Sets, command: &Command) -> MemberLba {
-    let member = sets.get(command.set).member(command.member());
-    member.in_data(command.lba)
-}
-
-/// The sectors of a command in the data area of its member.
-fn range_of(sets: &Sets, command: &Command) -> BadRange {
-    BadRange { at: member_lba_of(sets, command), len: command.len }
+/// The sectors of a command.
+const fn range_of(command: &Command) -> DriveRange {
+    DriveRange::of(command.lba, command.len)
 }
 
 /// Is the member of this command still in its slot?
@@ -91,7 +85,7 @@ fn other_copy(sets: &Sets, (command, side): (&Command, Side), at: MemberLba, lef
     let (place, run) = mirror.inverse(command.slot, at)?;
     let len = left.min(run);
     let reads =
-        |copy: Fragment| copy.slot != command.slot && set.readable(copy.lba, copy.lba + len).contains(copy.slot);
+        |copy: Fragment| copy.slot != command.slot && set.readable(side, copy.lba, copy.lba + len).contains(copy.slot);
     Some((len, mirror.copies(place).any(reads)))
 }
 
@@ -112,9 +106,9 @@ impl OpIo<'_> {
         let (set, member) = (command.set, command.member());
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
-                let (budget, at) = (self.call.limits().media_errors_max, member_lba_of(self.sets, command));
+                let budget = self.call.limits().media_errors_max;
                 let entry = self.sets.get_mut(set).member_mut(member);
-                if entry.meet_defect(at, command.len).is_some_and(|defects| defects > budget) {
+                if entry.meet_defect(command.lba, command.len).is_some_and(|defects| defects > budget) {
                     self.fail_member((set, member), FailReason::ErrorBudget);
                 }
             }
@@ -138,14 +132,15 @@ impl OpIo<'_> {
         if set.has_failed() || !set.shape().is_mirror() {
             return;
         }
-        let (side, at) = (self.ops[index].side(), set.member(command.member()).in_data(command.lba));
+        let side = self.ops[index].side();
+        let at = set.member(command.member()).in_data(side, command.lba);
         let mut done = Sectors::ZERO;
         while done < command.len {
             let Some((len, other)) = other_copy(self.sets, (command, side), at + done, command.len - done) else {
                 return;
             };
             let (set, member) = (command.set, command.member());
-            let unrecorded = other && !self.sets.record_bad(set, member, at + done, len);
+            let unrecorded = other && !self.sets.record_bad((set, side), member, at + done, len);
             // If the array needs it, nothing is recorded, as on any array without a log.
             if unrecorded && !self.sets.is_needed(set, member) {
                 self.fail_member((set, member), FailReason::BadBlockLogFull);
@@ -224,7 +219,11 @@ impl OpIo<'_> {
     ) {
         let command = plain_command(self.sets, self.ops, index, member_index);
         let member = self.sets.get(command.set).member(member_index);
-        let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.on_drive(lba) };
+        let lba = if drive_op == DriveOp::Flush {
+            openraid_units::DriveLba::ZERO
+        } else {
+            member.on_drive(self.ops[index].side(), lba)
+        };
         self.push_op_command(index, Command { op: drive_op, lba, len, ..command });
     }
 
@@ -285,8 +284,7 @@ impl OpIo<'_> {
                 // A range that is written back as it was is not better than before.
                 let is_new = !self.ops[index].is_rewrite();
                 if result.is_ok() && has_bad && is_new && command.op == (DriveOp::Write { fua: true }) {
-                    let at = member.in_data(command.lba);
-                    self.sets.clear_bad(command.set, command.member(), at, command.len);
+                    self.sets.clear_bad(command.set, command.member(), command.lba, command.len);
                 }
                 if result.is_ok() && command.op != DriveOp::Discard {
                     self.note_room(command);
@@ -371,6 +369,7 @@ impl OpIo<'_> {
             // These operations plan again, which decides how they continue: see `rows_unread`.
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => {}
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {}
+            OpKind::Move => {}
             OpKind::Write | OpKind::Discard | OpKind::Flush | OpKind::Destage | OpKind::Redo | OpKind::Reparity => {
                 want_repair_of(self.sets, &self.ops[index], command);
             }
@@ -407,7 +406,7 @@ impl OpIo<'_> {
         let tried = if is_in_slot(self.sets, command) { tried.with(command.slot) } else { tried };
         let other = mirror.copies(set_lba).find(|copy| {
             let end = MemberLba(copy.lba.get() + command.len.get());
-            !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
+            !tried.contains(copy.slot) && set.readable(op.side(), copy.lba, end).contains(copy.slot)
         });
         if let Some(copy) = other {
             want_repair_of(self.sets, &op, command);
@@ -490,13 +489,13 @@ impl OpIo<'_> {
             OpKind::Rebuild => op.is_repair(),
             OpKind::Resync => {
                 // The rest is made to agree, and this range is repaired when there is room.
-                let at = member.in_data(command.lba);
-                self.sets.record_bad(command.set, command.member(), at, command.len)
+                let at = member.in_data(op.side(), command.lba);
+                self.sets.record_bad((command.set, op.side()), command.member(), at, command.len)
             }
-            OpKind::Read | OpKind::RowRead | OpKind::Flush => false,
+            OpKind::Read | OpKind::RowRead | OpKind::Flush | OpKind::Move => false,
         };
         if stays {
-            let range = range_of(self.sets, command);
+            let range = range_of(command);
             self.sets.note_no_room((command.set, command.member()), range, &mut self.call);
         }
         stays
@@ -505,7 +504,7 @@ impl OpIo<'_> {
     /// A write has succeeded: there may be room again.
     fn note_room(&mut self, command: &Command) {
         if self.sets.get(command.set).is_short_of_room() {
-            let range = range_of(self.sets, command);
+            let range = range_of(command);
             self.sets.note_room((command.set, command.member()), range, &mut self.call);
         }
     }
@@ -526,7 +525,7 @@ impl OpIo<'_> {
 /// The first copy of an extent that can be read.
 fn first_readable_copy(set: &Set, op: &Op, at: SetLba, len: Sectors) -> Option<(Slot, MemberLba)> {
     let Geometry::Mirror(mirror) = op.geometry(set) else { return None };
-    let is_readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + len).contains(copy.slot);
+    let is_readable = |copy: &Fragment| set.readable(op.side(), copy.lba, copy.lba + len).contains(copy.slot);
     mirror.copies(at).find(is_readable).map(|copy| (copy.slot, copy.lba))
 }
 

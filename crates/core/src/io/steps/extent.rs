@@ -4,6 +4,7 @@ use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{DriveOp, ReplyStatus};
 use crate::array::set::Set;
+use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::state::ended::News;
 use crate::io::state::footprint::Extent;
@@ -17,10 +18,10 @@ use crate::steps::What;
 
 /// The part of a mirror from `at` on, of which each copy can be read as a whole or not at all.
 #[cold]
-pub(super) fn copies_alike(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors) -> Sectors {
+pub(super) fn copies_alike((set, side): (&Set, Side), mirror: &Mirror, at: SetLba, left: Sectors) -> Sectors {
     mirror.copies(at).fold(left, |len, copy| {
         let len = len.min(copy.len);
-        set.member_of(copy.slot).map_or(len, |member| member.sectors_alike(copy.lba, len))
+        set.member_of(copy.slot).map_or(len, |member| member.sectors_alike(side, copy.lba, len))
     })
 }
 
@@ -41,8 +42,8 @@ fn fragment_at(geometry: &Geometry, at: SetLba) -> Option<Fragment> {
 }
 
 /// Does its member have its first `left` sectors?
-fn is_readable(fragment: &Fragment, set: &Set, left: Sectors) -> bool {
-    set.readable(fragment.lba, fragment.lba + fragment.len.min(left)).contains(fragment.slot)
+fn is_readable(fragment: &Fragment, (set, side): (&Set, Side), left: Sectors) -> bool {
+    set.readable(side, fragment.lba, fragment.lba + fragment.len.min(left)).contains(fragment.slot)
 }
 
 impl OpIo<'_> {
@@ -111,13 +112,13 @@ impl OpIo<'_> {
         let geometry = op.geometry(set);
         if let Geometry::Mirror(mirror) = geometry {
             return self.choose_copy(op, mirror, at, left).or_else(|| {
-                let part = copies_alike(set, mirror, at, left);
+                let part = copies_alike((set, op.side()), mirror, at, left);
                 let (copy, reason) = self.choose_copy(op, mirror, at, part)?;
                 Some((Fragment { len: copy.len.min(part), ..copy }, reason))
             });
         }
         let fragment = fragment_at(geometry, at).expect("it is no mirror");
-        is_readable(&fragment, set, left).then_some((fragment, Reason::ReadDirect))
+        is_readable(&fragment, (set, op.side()), left).then_some((fragment, Reason::ReadDirect))
     }
 
     // ---- writing
@@ -372,11 +373,11 @@ mod tests {
         let mut sets = Sets::new();
         sets.put(SetId(0), set(Level::Raid5, 4, 2));
         let one = fragment_of(sets.get(SetId(0)), 3).unwrap();
-        assert!(is_readable(&one, sets.get(SetId(0)), Sectors(8)));
+        assert!(is_readable(&one, (sets.get(SetId(0)), Side::Old), Sectors(8)));
         let other = fragment_of(sets.get(SetId(0)), CHUNK).unwrap();
         assert_ne!(one.slot, other.slot);
         sets.get_mut(SetId(0)).fail_slot(one.slot, FailReason::Gone);
-        let readable = |one: &Fragment| is_readable(one, sets.get(SetId(0)), Sectors(8));
+        let readable = |one: &Fragment| is_readable(one, (sets.get(SetId(0)), Side::Old), Sectors(8));
         assert_eq!([readable(&one), readable(&other)], [false, true]);
     }
 

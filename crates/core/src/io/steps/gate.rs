@@ -9,11 +9,15 @@
 //! change state that the later ones rely on. An operation that is held goes through all rules again when its wait ends,
 //! because an earlier condition may have changed meanwhile.
 //!
+//! The writes of a move pass it by rules 4 and 7 alone: see `move_op.rs`.
+//!
 //! Two kinds of operations write without passing the gate, because they repeat after a crash what an earlier run let
 //! through it: redos of the journal (`redo_op.rs`) and entries of a partial parity log (`reparity_op.rs`). The array was
 //! active then, and the superblocks still say so: its active mark is not cleared before both are done. A redo's data is
 //! durable in the journal, and stays there until its member is flushed. A reparity ends before the set serves hosts. Each
 //! asks itself for room in the table of commands (rule 7), and passes the reply gate.
+
+use openraid_units::SetId;
 
 use crate::actions::ReplyStatus;
 use crate::io::state::intent::{await_failure_marks, begin_write};
@@ -87,9 +91,22 @@ impl OpIo<'_> {
         }
     }
 
+    /// The rules for a part of a move: 4 and 7.
+    fn ask_move_gate(&self, set: SetId) -> Gate {
+        if self.sets.get(set).has_failed() {
+            return Err(Held::Failed);
+        }
+        await_failure_marks(self.sets, set, self.call.planted())?;
+        open_if(self.call.channels().may_issue(), Wait::Commands)
+    }
+
     /// The rules in their order.
     fn ask_write_gate(&mut self, index: u32) -> Gate {
         let Op { kind, set, .. } = self.ops[index];
+        if self.ops[index].is_part_of_move() {
+            // It is repeated after a crash.
+            return self.ask_move_gate(set);
+        }
         let is_data = matches!(kind, OpKind::Write | OpKind::RowWrite | OpKind::Destage | OpKind::RowDestage);
         let is_host = is_data || kind == OpKind::Discard;
         // A rebuild writes to a member that counts as stale anyway. All other writes change members in sync.

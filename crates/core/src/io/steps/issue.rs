@@ -31,8 +31,9 @@ pub(super) struct Issuer {
     fua: bool,
     /// Zeroes may become holes.
     may_discard: bool,
-    /// Its work frames and those of its piece, and the start of the work area.
+    /// Its work frames, those of its parent, those of its piece, and the start of the work area.
     work: Option<Run>,
+    parent: Option<Run>,
     host: Option<Run>,
     work_from: u64,
 }
@@ -42,7 +43,8 @@ impl Issuer {
     #[inline(always)]
     pub(super) fn hold(&self, at: PoolOffset) -> Option<Hold> {
         if at.get() >= self.work_from {
-            self.work.map(Hold::Work)
+            let is_parents = self.parent.filter(|run| self.work.is_none() || run.holds(at));
+            is_parents.or(self.work).map(Hold::Work)
         } else {
             self.host.map(Hold::Host)
         }
@@ -56,7 +58,7 @@ impl Issuer {
         member.count_read(range.len);
         Command {
             op: DriveOp::Read,
-            lba: member.on_drive(range.lba),
+            lba: member.on_drive(self.side, range.lba),
             len: range.len,
             data: Data::Frames(range.at),
             class: self.class,
@@ -75,7 +77,7 @@ impl Issuer {
             return None;
         }
         // What its log calls bad may be called good only when new content is there for certain.
-        let fua = self.fua || (has_bad && member.is_bad(range.lba, range.len));
+        let fua = self.fua || (has_bad && member.is_bad(self.side, range.lba, range.len));
         member.note_written();
         member.count_write(range.len);
         let drive = member.drive();
@@ -83,7 +85,7 @@ impl Issuer {
         let may_discard = self.may_discard;
         Some(Command {
             op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
-            lba: member.on_drive(range.lba),
+            lba: member.on_drive(self.side, range.lba),
             len: range.len,
             data: if zeroes { Data::None } else { Data::Frames(range.at) },
             class: self.class,
@@ -96,9 +98,10 @@ impl Issuer {
 /// The class of its commands.
 pub(super) fn class_of(op: &Op) -> IoClass {
     match op.kind {
+        _ if op.is_part_of_move() => IoClass::Rebuild,
         OpKind::Redo if op.redo().is_awaited => IoClass::Foreground,
         OpKind::Redo => IoClass::Destage,
-        OpKind::Rebuild | OpKind::Resync | OpKind::Reparity => IoClass::Rebuild,
+        OpKind::Rebuild | OpKind::Resync | OpKind::Reparity | OpKind::Move => IoClass::Rebuild,
         OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
         OpKind::Scrub => IoClass::Scrub,
         OpKind::Read | OpKind::RowRead if matches!(op.works_for, WorksFor::Ahead(_)) => IoClass::ReadAhead,
@@ -111,11 +114,11 @@ pub(super) fn class_of(op: &Op) -> IoClass {
 #[inline(always)]
 pub(super) fn issuer_of(ops: &Ops, pool: &Pool, requests: &Requests, index: u32) -> Issuer {
     let op = &ops[index];
-    let work = op.parent().map_or(op.work(), |parent| op.work().or(ops[parent].work()));
+    let (work, parent) = (op.work(), op.parent().and_then(|parent| ops[parent].work()));
     let host = op.piece().and_then(|piece| requests.piece(piece).run());
     let may_discard = op.payload == Payload::Zero { may_discard: true };
     let (set, side, class, fua) = (op.set, op.side(), class_of(op), op.is_fua());
-    Issuer { index, set, side, class, fua, may_discard, work, host, work_from: pool.work_from() }
+    Issuer { index, set, side, class, fua, may_discard, work, parent, host, work_from: pool.work_from() }
 }
 
 impl OpIo<'_> {

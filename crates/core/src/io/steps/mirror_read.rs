@@ -41,7 +41,7 @@ const WAY_MAX: u64 = (1 << 41) - 1;
 /// The part up to the end of its section, from the copy whose turn it is.
 fn section_of(sets: &Sets, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
     let set = sets.get(op.set);
-    let readable = copies_to_read(set, mirror, at, left);
+    let readable = copies_to_read((set, op.side()), mirror, at, left);
     let section = set.policy().split_section.get();
     let count = mirror.copies(at).filter(&readable).count() as u64;
     let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");
@@ -61,7 +61,7 @@ fn stay_with_run(
     alone: bool,
 ) -> Option<(Fragment, Reason)> {
     let set = sets.get(op.set);
-    let readable = copies_to_read(set, mirror, at, left);
+    let readable = copies_to_read((set, op.side()), mirror, at, left);
     let copy = mirror.copies(at).nth(usize::from(heads.run_at(at)?.copy))?;
     let disturbed = heads.at[copy.slot.index()] != copy.lba.get() && pending_of(sets, channels, op, &copy) > 0;
     let idle = |other: &Fragment| readable(other) && pending_of(sets, channels, op, other) == 0;
@@ -138,8 +138,8 @@ impl OpIo<'_> {
         let (set, heads) = (self.sets.get(op.set), self.ops.heads(op.set));
         // All copies are as long as the first.
         let len = mirror.copies(at).next()?.len.min(left);
-        if !set.is_consistent(at.get(), (at + len).get()) {
-            return fixed_copy(set, mirror, at, left);
+        if !set.is_consistent(op.side(), at.get(), (at + len).get()) {
+            return fixed_copy((set, op.side()), mirror, at, left);
         }
         let rule = set.tuning().mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
@@ -152,7 +152,7 @@ impl OpIo<'_> {
         let spins = rule == MirrorRead::LeastPending && mirror.copies(at).all(rotates);
         let mut deep = None;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
-        for copy in mirror.copies(at).filter(copies_to_read(set, mirror, at, len)) {
+        for copy in mirror.copies(at).filter(copies_to_read((set, op.side()), mirror, at, len)) {
             if rule == MirrorRead::Primary {
                 return Some((copy, Reason::ReadPrimary));
             }
@@ -228,8 +228,14 @@ fn rank_of(rule: MirrorRead, heads: &MirrorReads, channel: &Channel, copy: &Frag
 
 /// May this copy of an extent be read? One on a write-mostly member only if no other copy can be.
 #[inline]
-fn copies_to_read<'a>(set: &'a Set, mirror: &Mirror, at: SetLba, len: Sectors) -> impl Fn(&Fragment) -> bool + 'a {
-    let readable = move |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(len)).contains(copy.slot);
+fn copies_to_read<'a>(
+    (set, side): (&'a Set, Side),
+    mirror: &Mirror,
+    at: SetLba,
+    len: Sectors,
+) -> impl Fn(&Fragment) -> bool + 'a {
+    let readable =
+        move |copy: &Fragment| set.readable(side, copy.lba, copy.lba + copy.len.min(len)).contains(copy.slot);
     let flagged = set.write_mostly();
     let other = |copy: Fragment| !flagged.contains(copy.slot) && readable(&copy);
     let avoided = if !flagged.is_empty() && mirror.copies(at).any(other) { flagged } else { SlotSet::EMPTY };
@@ -237,13 +243,13 @@ fn copies_to_read<'a>(set: &'a Set, mirror: &Mirror, at: SetLba, len: Sectors) -
 }
 
 /// The copy for all reads while copies may differ: the first readable one.
-fn fixed_copy(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+fn fixed_copy((set, side): (&Set, Side), mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
     let first = mirror.copies(at).find_map(|copy| {
-        let readable = set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
+        let readable = set.readable(side, copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
         if readable {
             Some(copy)
         } else {
-            filled_part(set, copy)
+            filled_part((set, side), copy)
         }
     });
     first.map(|copy| (copy, Reason::ReadFixedCopy))
@@ -251,8 +257,8 @@ fn fixed_copy(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(
 
 /// The filled part of a copy. While copies may differ, a sector is always read from the same copy, whether the read
 /// extends beyond that part or not.
-fn filled_part(set: &Set, copy: Fragment) -> Option<Fragment> {
+fn filled_part((set, side): (&Set, Side), copy: Fragment) -> Option<Fragment> {
     let end = set.filled_to(copy.slot);
-    let good = copy.lba < end && set.readable(copy.lba, end).contains(copy.slot);
+    let good = copy.lba < end && set.readable(side, copy.lba, end).contains(copy.slot);
     good.then(|| Fragment { len: end - copy.lba, ..copy })
 }

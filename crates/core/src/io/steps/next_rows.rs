@@ -94,7 +94,7 @@ pub(crate) fn is_replaced(sets: &Sets, ops: &Ops, index: u32) -> bool {
 pub(crate) fn meets_bad_block(sets: &Sets, ops: &Ops, index: u32) -> bool {
     let op = &ops[index];
     let (set, (from, to)) = (sets.get(op.set), op.member_rows(sets.get(op.set)));
-    set.good(set.in_sync(), from, to) != set.in_sync()
+    set.good(set.in_sync(), op.side(), from, to) != set.in_sync()
 }
 
 /// May the parity of the rows in work not match?
@@ -104,5 +104,5 @@ pub(crate) fn is_unfit(sets: &Sets, ops: &Ops, index: u32) -> bool {
         return false;
     }
     let (from, to) = op.member_rows(sets.get(op.set));
-    !sets.get(op.set).is_consistent(from.get(), to.get())
+    !sets.get(op.set).is_consistent(op.side(), from.get(), to.get())
 }

@@ -252,7 +252,7 @@ impl OpIo<'_> {
         let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
         let (side, (slot, at, _)) = (own.side(), own.place());
-        if slot.0 >= set.slots() || !set.writable().contains(slot) {
+        if slot.0 >= set.slots() || !set.writable(side).contains(slot) {
             // The slot has no member. A later one is filled by a rebuild.
             redos_done(self.journal, self.sets, id, index, count);
             wake_redo_waiters(self.ops, self.sets);
@@ -281,8 +281,7 @@ impl OpIo<'_> {
             phase: Phase::ReadingOld,
             ..Op::redo_of(id, MemberExtent { side, slot, at, len }, data)
         };
-        let key = self.ops.put(op);
-        self.sets.get_mut(id).begin_op();
+        let key = self.ops.begin(self.sets.get_mut(id), op);
         if has_spare {
             self.journal.replay_mut().backlog_mut(number).spare_goes_to(key.index);
         }

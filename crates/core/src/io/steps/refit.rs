@@ -308,7 +308,7 @@ impl OpIo<'_> {
         for slot in (view.parities() & view.writable).minus(fitting) {
             let Some(member) = self.sets.get(op.set).place(slot).member() else { continue };
             let (at, to) = op.member_rows(self.sets.get(op.set));
-            let is_recorded = self.sets.get(op.set).member(member).is_bad(at, Sectors(to.get() - at.get()));
+            let is_recorded = self.sets.get(op.set).member(member).is_bad(op.side(), at, Sectors(to.get() - at.get()));
             if !is_recorded && !self.fail_member((op.set, member), FailReason::BadBlockLogFull) {
                 self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, &mut self.call);
                 return;

@@ -87,7 +87,7 @@ impl OpIo<'_> {
         let set = self.sets.get(op.set);
         let is_mirror = set.shape().is_mirror();
         let Extent { at, len, .. } = op.extent();
-        let (agrees, run) = set.consistent_run(at.get(), len.get());
+        let (agrees, run) = set.consistent_run(op.side(), at.get(), len.get());
         let differs = !agrees && run == len.get();
         if op.refused().is_empty() || set.has_failed() || !is_mirror || differs {
             return self.finish_op(index);
@@ -276,7 +276,7 @@ impl OpIo<'_> {
     fn distrust_copy(&mut self, index: u32, copy: &Fragment, len: Sectors) {
         let set = self.ops[index].set;
         let Some(member) = self.sets.get(set).place(copy.slot).member() else { return };
-        if !self.sets.record_bad(set, member, copy.lba, len) {
+        if !self.sets.record_bad((set, self.ops[index].side()), member, copy.lba, len) {
             self.fail_member((set, member), FailReason::BadBlockLogFull);
         }
     }
@@ -299,8 +299,8 @@ impl OpIo<'_> {
             let op = &self.ops[index];
             let set = self.sets.get(op.set);
             let mirror = op.mirror(set);
-            let alike = copies_alike(set, mirror, start + done, whole - done);
-            let (agrees, run) = set.consistent_run((start + done).get(), alike.get());
+            let alike = copies_alike((set, op.side()), mirror, start + done, whole - done);
+            let (agrees, run) = set.consistent_run(op.side(), (start + done).get(), alike.get());
             let mut copies = Copies {
                 all: [none; MEMBERS_MAX as usize],
                 count: 0,
@@ -311,7 +311,7 @@ impl OpIo<'_> {
             for copy in mirror.copies(start + done) {
                 copies.all[copies.count] = copy;
                 copies.count += 1;
-                if set.readable(copy.lba, copy.lba + copies.len).contains(copy.slot) {
+                if set.readable(op.side(), copy.lba, copy.lba + copies.len).contains(copy.slot) {
                     copies.readable.insert(copy.slot);
                 }
             }

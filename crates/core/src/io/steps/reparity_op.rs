@@ -114,7 +114,7 @@ impl OpIo<'_> {
             return;
         }
         let (from, to) = op.member_rows(self.sets.get(op.set));
-        let readable = self.sets.get(op.set).readable(from, to).minus(op.excluded);
+        let readable = self.sets.get(op.set).readable(op.side(), from, to).minus(op.excluded);
         let written = op.named_slots(self.sets.get(op.set));
         if !written.with(op.parity_slot()).minus(readable).is_empty() {
             // Perhaps only some of the rows are bad.

@@ -115,7 +115,7 @@ impl OpIo<'_> {
             let place = self.sets.get(op.set).place(slot);
             for member in place.each() {
                 let active = self.sets.get(op.set).member(member).is_active();
-                if active && !self.sets.record_bad(op.set, member, at, to - at) {
+                if active && !self.sets.record_bad((op.set, op.side()), member, at, to - at) {
                     return false;
                 }
             }

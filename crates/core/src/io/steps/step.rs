@@ -65,7 +65,7 @@ fn trace_made(ops: &mut Ops, by: (&Sets, &Requests, &Cache), trace: &mut Trace, 
 fn trace_op_made(ops: &mut Ops, (sets, requests, cache): (&Sets, &Requests, &Cache), trace: &mut Trace, index: u32) {
     let op = ops[index];
     let owner = match op.works_for {
-        WorksFor::Op(parent) => For::Op(op_name(ops, parent)),
+        WorksFor::Op(parent) | WorksFor::Move(parent) => For::Op(op_name(ops, parent)),
         WorksFor::Set => {
             let data = op.destage();
             let start = cache.start_of_unit(data.unit);
@@ -179,8 +179,7 @@ pub(crate) fn start_op(
     (requests, cache): (&Requests, &Cache),
     op: Op,
 ) {
-    sets.get_mut(op.set).begin_op();
-    let key = ops.put(op);
+    let key = ops.begin(sets.get_mut(op.set), op);
     trace_made(ops, (sets, requests, cache), trace, key.index);
     ops.wake(key.index);
 }
@@ -226,6 +225,7 @@ impl OpIo<'_> {
             OpKind::Read => self.step_read(index),
             OpKind::Flush => self.step_flush(index),
             OpKind::Reparity => self.step_reparity(index),
+            OpKind::Move => self.step_move(index),
             _ if begins && !self.step_begin(index) => {}
             OpKind::Redo => self.step_redo(index),
             OpKind::Write => self.step_write(index),
@@ -262,7 +262,7 @@ impl OpIo<'_> {
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Locking;
-        if op.parent().is_some() {
+        if op.is_in_range_of_parent() {
             // The parent holds the range.
             return self.on_locked(index);
         }
@@ -383,6 +383,7 @@ impl OpIo<'_> {
         let error = op.error();
         self.call.trace().op(self.ops, index, || What::Done { error });
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
+        let epoch = op.epoch.expect("it was begun");
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
         // The operation is large, and was written just now: it is copied only if its whole content is needed.
         let plain = match op.kind {
@@ -397,7 +398,7 @@ impl OpIo<'_> {
             self.ops.unlock(index);
         }
         let set = self.sets.get_mut(set_id);
-        set.end_op();
+        let is_awaited = set.ops_mut().end(epoch);
         if is_direct {
             set.end_direct_write();
             // Journalled writes may wait for its end.
@@ -405,7 +406,7 @@ impl OpIo<'_> {
                 self.ended.report(News::MayContinue);
             }
         }
-        if self.ops.end_background_wait() {
+        if self.ops.end_background_wait() || is_awaited {
             self.sets.look();
         }
         self.ops.wake_for_commands();
@@ -448,7 +449,7 @@ impl OpIo<'_> {
             }
         }
         match op.works_for {
-            WorksFor::Op(parent) => on_child_done(self.ops, parent, op),
+            WorksFor::Op(parent) | WorksFor::Move(parent) => on_child_done(self.ops, parent, op),
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => self.ended.end_part(piece, op.error()),
             WorksFor::Request(request) => self.ended.push(EndedFor::Request(request), op.error()),
             WorksFor::Gather(gather) => self.ended.push(EndedFor::Gather(gather), op.error()),

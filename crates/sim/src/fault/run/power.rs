@@ -237,7 +237,7 @@ impl Run<'_> {
         for task in tasks {
             self.count(match task.kind {
                 TaskKind::Rebuild | TaskKind::Replace => Fault::CutInRebuild,
-                TaskKind::Resync => Fault::CutInResync,
+                TaskKind::Resync | TaskKind::Reshape => Fault::CutInResync,
                 TaskKind::Check | TaskKind::Repair => Fault::CutInScrub,
             });
         }

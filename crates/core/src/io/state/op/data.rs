@@ -1,6 +1,6 @@
 //! Data of operations: of some kinds only, and the states of what an operation waits for or holds.
 
-use openraid_units::Slot;
+use openraid_units::{Sectors, Slot};
 
 #[cfg(doc)]
 use super::OpKind;
@@ -106,6 +106,28 @@ pub(crate) enum KindData {
     Redo(RedoData),
     /// [`OpKind::Reparity`]: the slot of the parity.
     Reparity(Slot),
+    /// [`OpKind::Move`].
+    Move(MoveData),
+}
+
+/// Data of a move.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MoveData {
+    /// The distance from the begin of the change of shape at which its unit begins.
+    pub(in crate::io) at: Sectors,
+    /// The number of parts that were begun in its phase, or of blocks of the band.
+    pub(in crate::io) begun: u32,
+    /// The band in work, if the range could not be read as a whole.
+    pub(in crate::io) band: Option<u32>,
+    /// The columns of the band whose blocks no member has.
+    pub(in crate::io) lost: SlotSet,
+}
+
+impl MoveData {
+    /// The distance from the begin of the change of shape at which its unit begins.
+    pub(crate) const fn at(&self) -> Sectors {
+        self.at
+    }
 }
 
 /// Data of a write.

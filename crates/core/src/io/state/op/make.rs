@@ -1,9 +1,13 @@
 //! The constructors of operations: one for each kind of work, so that kind, footprint and data fit each other.
 
-use openraid_units::{SetId, Slot};
+use openraid_units::{Sectors, SetId, SetLba, Slot};
 
-use super::{BackgroundData, DestageData, Edges, KindData, Op, OpKind, Payload, RedoData, WorksFor, WriteData};
+use super::{
+    BackgroundData, DestageData, Edges, KindData, MoveData, Op, OpKind, Payload, RedoData, WorksFor, WriteData,
+};
+use crate::geometry::shape::Side;
 use crate::io::state::footprint::{Extent, Footprint, MemberExtent, Stretch, StripeRows};
+use crate::slots::SlotSet;
 
 /// The sectors of a read, a write or a discard.
 #[derive(Clone, Debug)]
@@ -124,6 +128,13 @@ impl Op {
         Self { data: KindData::Reparity(parity), ..Self::bare(OpKind::Reparity, set, Footprint::Rows(rows)) }
     }
 
+    /// The move of a range to the new side, which is the unit of the change at this distance.
+    pub(crate) fn moving(set: SetId, start: SetLba, len: Sectors, at: Sectors) -> Self {
+        let data = KindData::Move(MoveData { at, begun: 0, band: None, lost: SlotSet::EMPTY });
+        let range = Extent::new(Side::New, start, len);
+        Self { data, ..Self::bare(OpKind::Move, set, Footprint::Extent(range)) }
+    }
+
     /// Make it work for a request without pieces.
     pub(crate) fn for_request(self, request: u32) -> Self {
         Self { works_for: WorksFor::Request(request), ..self }
@@ -151,16 +162,14 @@ impl Op {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::shape::Side;
     use crate::io::state::footprint::Columns;
     use crate::io::state::search::Part;
     use crate::reason::Reason;
-    use crate::slots::SlotSet;
-    use openraid_units::{PoolOffset, Sectors, SetLba, StripeIndex};
+    use openraid_units::{PoolOffset, StripeIndex};
 
     fn rows() -> StripeRows {
         StripeRows {
-            side: Side::Only,
+            side: Side::Old,
             stripe: StripeIndex(3),
             part: Part::whole(0, 8),
             columns: Columns::Named { first: 0, count: 1 },
@@ -168,11 +177,11 @@ mod tests {
     }
 
     fn extent() -> Extent {
-        Extent { side: Side::Only, at: SetLba(40), len: Sectors(8) }
+        Extent { side: Side::Old, at: SetLba(40), len: Sectors(8) }
     }
 
     fn stretch() -> Stretch {
-        Stretch { side: Side::Only, at: SetLba(40), part: Part::whole(0, 8) }
+        Stretch { side: Side::Old, at: SetLba(40), part: Part::whole(0, 8) }
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn controller() -> Controller {
 /// An operation on the first rows of the first column of stripe 0.
 fn op(kind: OpKind) -> Op {
     let columns = Columns::Named { first: 0, count: 1 };
-    let rows = StripeRows { side: Side::Only, stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
+    let rows = StripeRows { side: Side::Old, stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
     Op::new(kind, SetId(0), Footprint::Rows(rows))
 }
 

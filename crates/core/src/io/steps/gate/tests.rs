@@ -124,7 +124,7 @@ impl Bench {
             OpKind::RowDestage => Columns::Dirty { band: SlotSet::EMPTY, next: 0 },
             _ => Columns::All,
         };
-        let rows = StripeRows { side: Side::Only, stripe: StripeIndex(1), part: Part::whole(0, 8), columns };
+        let rows = StripeRows { side: Side::Old, stripe: StripeIndex(1), part: Part::whole(0, 8), columns };
         let op = Op {
             phase: Phase::Logging,
             data: KindData::Background(BackgroundData::new(SlotSet::EMPTY, None, false)),

@@ -67,8 +67,7 @@ impl Desk {
         let piece = self.controller.requests.put_piece(request, self.controller.pool.host_mut().take(4096));
         let set = self.controller.sets.get_mut(SET);
         set.count_direct_write(op.is_direct_write());
-        set.begin_op();
-        let key = self.controller.ops.put(op.for_piece(piece, false, false));
+        let key = self.controller.ops.begin(set, op.for_piece(piece, false, false));
         self.controller.ops.wake(key.index);
         piece
     }
@@ -120,7 +119,7 @@ impl Desk {
 /// Rows of the first stripe of a RAID 5 of four members: data in slots 0 to 2, parity in slot 3.
 fn rows(first: u16, count: u16) -> HostRange {
     let columns = Columns::Named { first, count };
-    HostRange::Rows(StripeRows { side: Side::Only, stripe: StripeIndex(0), part: Part::whole(0, 8), columns })
+    HostRange::Rows(StripeRows { side: Side::Old, stripe: StripeIndex(0), part: Part::whole(0, 8), columns })
 }
 
 /// Reads or writes, by drive.
@@ -189,7 +188,7 @@ fn a_column_that_cannot_be_read_is_computed_from_the_others() {
 fn a_mirror_is_read_from_another_copy_and_a_set_without_redundancy_has_none() {
     for (level, retries) in [(Level::Raid1, 1), (Level::Raid0, 0)] {
         let mut desk = Desk::new(level);
-        let extent = HostRange::Extent(Extent { side: Side::Only, at: SetLba(0), len: Sectors(8) });
+        let extent = HostRange::Extent(Extent { side: Side::Old, at: SetLba(0), len: Sectors(8) });
         let read = desk.begin(Op::read(SET, extent, PAYLOAD));
         let lba = read[0].lba;
         let again = desk.refused(&read[0], DriveError::Media { lba });
@@ -204,7 +203,7 @@ fn a_mirror_is_read_from_another_copy_and_a_set_without_redundancy_has_none() {
 fn a_piece_whose_member_is_gone_is_reported_for_reading_by_rows() {
     let mut desk = Desk::new(Level::Raid5);
     desk.controller.sets.get_mut(SET).fail_slot(Slot(0), FailReason::Gone);
-    let extent = HostRange::Extent(Extent { side: Side::Only, at: SetLba(0), len: Sectors(8) });
+    let extent = HostRange::Extent(Extent { side: Side::Old, at: SetLba(0), len: Sectors(8) });
     assert!(desk.begin(Op::read(SET, extent, PAYLOAD)).is_empty());
     assert_eq!(desk.controller.ended.take_news(), Some(News::ReadAgain { piece: 0, abandons_frames: false }));
     assert_eq!(
@@ -218,7 +217,7 @@ fn a_piece_whose_member_is_gone_is_reported_for_reading_by_rows() {
 fn a_write_that_a_member_refuses_ends_when_the_failure_is_recorded_or_with_an_error_if_the_set_needs_the_member() {
     let refused_by = |level| {
         let mut desk = Desk::new(level);
-        let extent = HostRange::Extent(Extent { side: Side::Only, at: SetLba(0), len: Sectors(8) });
+        let extent = HostRange::Extent(Extent { side: Side::Old, at: SetLba(0), len: Sectors(8) });
         let mut writes = desk.begin(Op::write(SET, extent, PAYLOAD, None));
         let refused = writes.remove(0);
         desk.refused(&refused, DriveError::Protocol);
@@ -240,7 +239,7 @@ fn a_write_that_a_member_refuses_ends_when_the_failure_is_recorded_or_with_an_er
 #[test]
 fn operations_advance_together_until_one_has_ended() {
     let mut desk = Desk::new(Level::Raid0);
-    let extent = |at| HostRange::Extent(Extent { side: Side::Only, at: SetLba(at), len: Sectors(8) });
+    let extent = |at| HostRange::Extent(Extent { side: Side::Old, at: SetLba(at), len: Sectors(8) });
     let ops = [0, 8, 16].map(|at| Op::read(SET, extent(at), PAYLOAD));
     ops.into_iter().for_each(|op| _ = desk.put(op));
     let first = desk.controller.ops.next_ready().unwrap();

@@ -1,0 +1,163 @@
+//! The shape of a set, from its superblocks: one geometry, or two and the boundary between them.
+
+use alloc::vec::Vec;
+use openraid_format::{FeatureMap, MdLevel, ShapeFields, Superblock};
+use openraid_units::{Sectors, SetLba, Slot};
+
+use super::{AssembleError, Assembly, Candidate, Membership, PlannedMember};
+use crate::geometry::change::{ShapeChange, Shift};
+use crate::geometry::shape::{Shape, Side};
+use crate::geometry::{Geometry, Level, SetSpec};
+use crate::slots::SlotSet;
+
+/// A change of shape that is under way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedChange {
+    /// The two geometries, and the direction.
+    pub change: ShapeChange,
+    /// The boundary that is recorded.
+    pub moved: SetLba,
+}
+
+impl Assembly {
+    /// The shape of the set.
+    pub(in crate::array) fn shape(&self) -> Shape {
+        match &self.change {
+            Some(planned) => Shape::changing(planned.change.clone(), planned.moved),
+            None => Shape::steady(self.geometry.clone()),
+        }
+    }
+}
+
+/// Is the mark of the begin or the end of a change in its superblock?
+pub(super) fn is_guarded(candidate: &Candidate) -> bool {
+    candidate.superblock.features.contains(FeatureMap::SHAPE_GUARD)
+}
+
+/// The candidates without that mark. A change whose begin was cut has moved nothing, so it is taken back. One whose end was
+/// cut has moved everything, so members that do not know the end yet are taken to it.
+pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
+    let mut candidates = candidates.to_vec();
+    let newest = candidates.iter().max_by_key(|candidate| candidate.superblock.events);
+    let Some(newest) = newest.filter(|candidate| is_guarded(candidate)).map(|candidate| candidate.superblock.clone())
+    else {
+        candidates.iter_mut().for_each(|candidate| candidate.superblock.features.set(FeatureMap::SHAPE_GUARD, false));
+        return candidates;
+    };
+    for superblock in candidates.iter_mut().map(|candidate| &mut candidate.superblock) {
+        superblock.features.set(FeatureMap::SHAPE_GUARD, false);
+        if newest.change().is_some() {
+            superblock.forget_change();
+        } else {
+            superblock.end_change();
+        }
+    }
+    candidates
+}
+
+/// The geometry of a set with these members, before the change if one is under way, and the change.
+///
+/// # Errors
+/// The superblocks describe no set.
+pub fn layout_of(
+    common: &Superblock,
+    members: &[PlannedMember],
+) -> Result<(Geometry, Option<PlannedChange>), AssembleError> {
+    let shape = shape_of(common, || members.iter().map(|member| (&member.superblock, member.verdict)))?;
+    let geometry = shape.on(Side::Old).clone();
+    Ok((geometry, shape.into_change().map(|(change, moved)| PlannedChange { change, moved })))
+}
+
+/// The shape that the newest superblock describes. `members`: the superblocks of members, and their parts in the set.
+pub(super) fn shape_of<'a, M>(common: &Superblock, members: impl Fn() -> M) -> Result<Shape, AssembleError>
+where
+    M: Iterator<Item = (&'a Superblock, Membership)>,
+{
+    let Some(change) = common.change() else {
+        let fields = ShapeFields {
+            level: common.level,
+            layout: common.layout,
+            chunk: common.chunk,
+            raid_disks: common.raid_disks,
+        };
+        return geometry_of(&fields, members(), common).map(Shape::steady);
+    };
+    let old = geometry_of(&change.old, members(), common)?;
+    let new = geometry_of(&change.new, members(), common)?;
+    let mut shifts = alloc::vec![Shift::default(); usize::from(slots_of(common))];
+    for (superblock, verdict) in members() {
+        let (Membership::Member(slot) | Membership::Forced(slot) | Membership::Rebuilding(slot, _)) = verdict else {
+            continue;
+        };
+        let shift = superblock.new_data_offset().get().cast_signed() - superblock.data_offset.get().cast_signed();
+        shifts[slot.index()] = Shift(shift);
+    }
+    // A member that is rebuilt for both sides gets its old places before anything moves on.
+    let need = new.extent_below(change.position);
+    let is_filled = |verdict: Membership| match verdict {
+        Membership::Rebuilding(slot, to) if to >= need => Some(slot),
+        _ => None,
+    };
+    let filled = members().filter_map(|(_, verdict)| is_filled(verdict)).collect();
+    let planned = ShapeChange::new(old, new, change.direction, shifts, filled).map_err(AssembleError::Change)?;
+    Ok(Shape::changing(planned, change.position))
+}
+
+/// Number of slots of both sides.
+pub(super) fn slots_of(common: &Superblock) -> u16 {
+    common.change().map_or(common.raid_disks, |change| change.old.raid_disks.max(change.new.raid_disks))
+}
+
+/// The geometry that one side of the superblocks describes.
+fn geometry_of<'a>(
+    fields: &ShapeFields,
+    members: impl Iterator<Item = (&'a Superblock, Membership)>,
+    common: &Superblock,
+) -> Result<Geometry, AssembleError> {
+    let level = Level::from_md(fields.level.number()).expect("decoded levels are known");
+    let mut sizes = alloc::vec![Sectors::ZERO; usize::from(fields.raid_disks)];
+    let mut missing: SlotSet = (0..fields.raid_disks.min(crate::limits::MEMBERS_MAX)).map(Slot).collect();
+    for (superblock, verdict) in members {
+        if let Membership::Member(slot) | Membership::Forced(slot) = verdict {
+            if let Some(size) = sizes.get_mut(slot.index()) {
+                *size = superblock.data_size;
+                missing.remove(slot);
+            }
+        }
+    }
+    if matches!(level, Level::Linear | Level::Raid0) && !missing.is_empty() {
+        let have = u32::from(fields.raid_disks) - missing.len();
+        return Err(AssembleError::TooFew { missing, have, stale: 0 });
+    }
+    // Without the feature bit md's layout number of a RAID 0 means nothing.
+    let said = fields.level != MdLevel::Raid0 || common.features.contains(FeatureMap::RAID0_LAYOUT);
+    let spec = SetSpec {
+        level,
+        members: fields.raid_disks,
+        chunk: fields.chunk,
+        layout: if said { fields.layout } else { 0 },
+        member_size: common.size,
+        member_sizes: &sizes,
+    };
+    Geometry::new(&spec).map_err(AssembleError::Geometry)
+}
+
+/// Do two superblocks describe the same change, or none? The positions may differ by one record.
+pub(super) fn is_same_change(superblock: &Superblock, common: &Superblock) -> bool {
+    match (superblock.change(), common.change()) {
+        (None, None) => true,
+        (Some(superblock), Some(common)) => {
+            (superblock.old, superblock.new, superblock.direction) == (common.old, common.new, common.direction)
+        }
+        _ => false,
+    }
+}
+
+/// Slots that the change fills, and that have everything that has moved.
+pub(super) fn joined(verdicts: &[Membership], shape: &Shape) -> SlotSet {
+    let has_moved = |verdict: &Membership| match verdict {
+        Membership::Rebuilding(slot, to) if shape.has_all_that_moved(*to) => Some(*slot),
+        _ => None,
+    };
+    verdicts.iter().filter_map(has_moved).collect()
+}

@@ -1,0 +1,123 @@
+//! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when.
+
+use openraid_format::FeatureMap;
+use openraid_units::{DriveLba, Sectors, SetLba, Slot};
+
+use super::reshape_plan::ReshapePlan;
+use super::set::{Member, Seat, Set, SlotMembers};
+use super::superblock_io::member_superblock;
+use crate::admin::MemberState;
+use crate::geometry::shape::{Shape, Side};
+
+impl Set {
+    /// The set gets the shape of a plan, with nothing moved, and spares get the new slots. Returns the generation of
+    /// superblocks that records it, with a mark that md does not know.
+    pub(crate) fn begin_change(&mut self, plan: &ReshapePlan) -> u64 {
+        let (before, after) = (self.slots(), plan.new.raid_disks);
+        self.places.resize(usize::from(before.max(after)), SlotMembers::default());
+        for slot in (before..after).map(Slot) {
+            let spare = self.find_member(|member| member.state == MemberState::Spare && !member.is_removed());
+            let spare = spare.expect("the plan has counted them");
+            let member = self.member_mut(spare);
+            (member.state, member.seat) = (MemberState::InSync, Seat::Holds(slot));
+            self.places[slot.index()].hold(spare);
+        }
+        for member in self.members.iter_mut().filter(|member| member.is_active()) {
+            let superblock = member.superblock.as_mut().expect("members of sets with metadata have a superblock");
+            plan.begin_on(superblock).expect("the plan has tried it");
+            member.starts[Side::New as usize] = superblock.new_data_offset();
+        }
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
+        // The start of the data in the common part has no meaning.
+        plan.begin_on(&mut metadata.common).expect("the plan has tried it");
+        metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
+        self.shape = Shape::changing(plan.change.clone(), SetLba::ZERO);
+        self.refresh();
+        self.metadata.as_mut().expect("just seen").request()
+    }
+
+    /// The start of a spare's data on the new side, if it takes this slot; none if it has no room there. The room of a change
+    /// is computed with one shift for each slot, so each member of the slot moves by that.
+    pub(crate) fn new_start_of(&self, member: &Member, slot: Slot) -> Option<DriveLba> {
+        let Some(change) = self.shape.change() else { return Some(member.starts[Side::Old as usize]) };
+        let start = DriveLba(member.starts[Side::Old as usize].get().checked_add_signed(change.shift(slot).0)?);
+        let common = self.metadata.as_ref()?.common();
+        let mut trial = member_superblock(common, member);
+        trial.set_new_data_offset(start);
+        trial.set_change_position(self.shape.boundary()).is_ok().then_some(start)
+    }
+
+    /// Writes wait between the boundary and this distance.
+    pub(crate) fn close_to(&mut self, distance: Sectors) {
+        self.shape.close_to(distance);
+    }
+
+    /// Everything up to this distance has moved, and the members were flushed. Returns the generation of superblocks that
+    /// records it.
+    pub(crate) fn record_position(&mut self, distance: Sectors) -> u64 {
+        let change = self.shape.change().expect("its shape changes");
+        let boundary = change.boundary(distance);
+        let filled = change.new_extent(boundary);
+        for slot in self.joined {
+            let index = self.places[slot.index()].member().expect("a joined slot has a member");
+            if let MemberState::Rebuilding { to } = &mut self.members[index as usize].state {
+                *to = filled;
+            }
+        }
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
+        metadata.common.set_change_position(boundary).expect("a boundary of the change");
+        metadata.request()
+    }
+
+    /// The members say that everything up to this distance has moved: hosts find it on the new side.
+    pub(crate) fn set_boundary(&mut self, distance: Sectors) {
+        self.shape.set_boundary(distance);
+        self.refresh();
+    }
+
+    /// Everything has moved and is recorded, and nothing uses the old side: from now on there is only the new one. Returns
+    /// the generation of superblocks that records it, with a mark that md does not know.
+    pub(crate) fn end_old_side(&mut self) -> u64 {
+        let joined = self.joined;
+        for member in &mut self.members {
+            member.end_old_side(member.slot().is_some_and(|slot| joined.contains(slot)));
+        }
+        self.shape.end_old_side();
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
+        metadata.common.end_change();
+        metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
+        self.refresh();
+        self.metadata.as_mut().expect("just seen").request()
+    }
+
+    /// All members have the new shape: the mark that md does not know goes. Returns the generation without it.
+    pub(crate) fn end_guard(&mut self) -> u64 {
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
+        metadata.common.features.set(FeatureMap::SHAPE_GUARD, false);
+        metadata.request()
+    }
+
+    /// The new shape is durable: hosts may use all of it.
+    pub(crate) fn offer_capacity(&mut self) {
+        self.shape.open_all();
+    }
+}
+
+impl Member {
+    /// Sectors from the old start of its data to the new one.
+    pub(crate) fn new_start(&self) -> DriveLba {
+        self.starts[Side::New as usize]
+    }
+
+    /// Only the new side is left. A member that the change has filled is in sync.
+    fn end_old_side(&mut self, was_filled: bool) {
+        self.starts = [self.starts[Side::New as usize]; 2];
+        if let Some(superblock) = &mut self.superblock {
+            superblock.end_change();
+            superblock.move_data_to(self.starts[0]);
+        }
+        if was_filled {
+            self.state = MemberState::InSync;
+        }
+    }
+}

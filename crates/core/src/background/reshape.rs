@@ -1,0 +1,306 @@
+//! The change of a set's shape: its data moves from its old places to its new ones, and the superblocks record how far it
+//! has come.
+//!
+//! ```text
+//!     on the new side    in work: old places are whole    on the old side
+//!  |-------------------|xxxxxxxxxx.x..x..---------|--------------------------|      distance
+//!  0               recorded     moved   next   closed                      total
+//!                      |<-- writes wait, reads go to the old side -->|
+//! ```
+//!
+//! Distances count from the end at which the change begins. Units are moves: see `move_op.rs`.
+//!
+//! - A stretch is *closed* when no write can reach it: writes that come wait, and the epoch of those before has ended.
+//! - Nothing is written at or beyond `free`: a restart at the recorded position finds all that it needs (S2). The room that
+//!   a record frees is used after the epoch that was running then has ended, because a read may still use the old places
+//!   (S13).
+//! - A position is recorded after a flush of all members (S3). Hosts use the new side up to there, so no write that was
+//!   acknowledged is ever moved again (S4).
+//! - At the end all members get the new shape with a mark that md does not know, and then without it (S5). Then hosts get
+//!   the new capacity (S7).
+
+use openraid_units::{Instant, Nanos, SetId};
+
+use super::reshape_state::{MoveStage, Reshape};
+use crate::actions::NoticeKind;
+use crate::array::set::Set;
+use crate::array::sets::{Sets, Signal};
+use crate::background::start::is_task_due;
+use crate::call::Call;
+use crate::io::state::command::Owner;
+use crate::io::state::op::Op;
+use crate::io::state::ops::Ops;
+use crate::limits::{RESHAPE_PATIENCE, RESHAPE_RECORD_INTERVAL, RESHAPE_WINDOW};
+
+/// Advance the change of a set's shape; true if something has changed. `is_looked_up`: a piece of a host's request has
+/// looked up places in the epoch before, and will make operations for them.
+pub(crate) fn pump_reshape(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_up: bool, call: &mut Call) -> bool {
+    if sets.get(id).tasks.reshape().is_none() {
+        return false;
+    }
+    let gives_way = is_task_due(sets, call.channels(), id) || sets.get(id).tasks.is_paused();
+    reshape_of(sets.get_mut(id)).gives_way = gives_way;
+    let mut moved = begin_change(sets, id) | end_epoch(sets, id, is_looked_up);
+    moved |= open_rest(sets.get_mut(id), call.now());
+    moved |= end_record(sets, id, call);
+    if sets.get(id).tasks.reshape().is_none() {
+        // The set has its new shape.
+        return true;
+    }
+    moved |= close_more(sets, id);
+    moved |= begin_units(sets, id, ops, call);
+    moved |= begin_record(sets, id, call);
+    if moved {
+        // One step makes the next one possible.
+        sets.look();
+    }
+    moved
+}
+
+/// The change of a set that has one.
+fn reshape_of(set: &mut Set) -> &mut Reshape {
+    set.tasks.reshape_mut().expect("just seen")
+}
+
+/// If everything that the old shape must keep is on the members, the set gets two sides.
+fn begin_change(sets: &mut Sets, id: SetId) -> bool {
+    let set = sets.get_mut(id);
+    let drained = set.dirty.all() == 0 && !set.journal.is_in_use() && !set.dirty.has_failed();
+    let Some(MoveStage::Draining(plan)) = set.tasks.reshape().map(|reshape| &reshape.stage) else { return false };
+    if !drained {
+        return false;
+    }
+    let plan = plan.clone();
+    let generation = set.begin_change(&plan);
+    reshape_of(set).stage = MoveStage::Announcing(generation);
+    true
+}
+
+/// If the epoch before has ended, what waited for that goes on.
+fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool) -> bool {
+    let set = sets.get_mut(id);
+    if is_looked_up || set.ops().awaited().is_none() || !set.ops().is_old_empty() {
+        return false;
+    }
+    set.ops_mut().end_wait();
+    let reshape = reshape_of(set);
+    if reshape.stage == MoveStage::OldSideEnds {
+        end_old_side(set);
+        return true;
+    }
+    reshape.closed = reshape.closing;
+    true
+}
+
+/// If no unit is to begin soon, or a write waits, the rest of the closed stretch is open to writes again.
+fn open_rest(set: &mut Set, now: Instant) -> bool {
+    let reshape = reshape_of(set);
+    let waits = reshape.gives_way || reshape.must_let_writes_in() || reshape.next_unit_at > now + RESHAPE_PATIENCE;
+    if !waits || reshape.in_flight > 0 || reshape.closing == reshape.moved {
+        return false;
+    }
+    // Units that have moved before one that failed are moved again, because hosts may write there now.
+    (reshape.closed, reshape.closing) = (reshape.moved, reshape.moved);
+    (reshape.done, reshape.begun) = (0, 0);
+    let to = reshape.moved;
+    set.close_to(to);
+    true
+}
+
+/// Close the next stretch, if the units in work come near its end and there is room.
+fn close_more(sets: &mut Sets, id: SetId) -> bool {
+    let set = sets.get(id);
+    let reshape = set.tasks.reshape().expect("just seen");
+    if set.ops().awaited().is_some()
+        || !matches!(reshape.stage, MoveStage::Moving | MoveStage::Flushing(_) | MoveStage::Recording(..))
+    {
+        return false;
+    }
+    let is_far = reshape.closed >= reshape.moved + RESHAPE_WINDOW.max(reshape.unit * 2);
+    if is_far || reshape.gives_way || reshape.must_let_writes_in() {
+        return false;
+    }
+    let change = set.shape().change().expect("it has one");
+    // A record before this turn of the epoch: what it has freed may be written when the epoch has ended.
+    let free = change.distance(change.free_until(change.boundary(reshape.recorded)));
+    let unit = reshape.next_unit_len(free);
+    let target = (reshape.moved + RESHAPE_WINDOW.max(unit * 4)).min(free).min(reshape.total);
+    // Whole units.
+    let target = if target == reshape.total { target } else { target - (target - reshape.moved) % unit };
+    if target <= reshape.closed {
+        return false;
+    }
+    let set = sets.get_mut(id);
+    let reshape = reshape_of(set);
+    (reshape.closing, reshape.free, reshape.unit) = (target, free, unit);
+    set.close_to(target);
+    set.ops_mut().turn();
+    true
+}
+
+/// Begin units, as rate and depth allow.
+fn begin_units(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool {
+    let mut moved = false;
+    loop {
+        let set = sets.get_mut(id);
+        let (rate, depth) = (set.policy().rebuild_rate, set.policy().background_depth);
+        let reshape = set.tasks.reshape().expect("just seen");
+        if !reshape.may_begin_unit(depth) || call.now() < reshape.next_unit_at {
+            return moved;
+        }
+        if !ops.may_make_background_op() {
+            ops.wait_in_background();
+            return moved;
+        }
+        let (number, at) = reshape.next_unit().expect("just seen");
+        let len = reshape.len_at(at);
+        debug_assert!(at + len <= reshape.free.min(reshape.closed), "S2");
+        let change = set.shape().change().expect("it has one");
+        let op = Op::moving(id, change.extent(at, len), len, at);
+        let of_member = change.member_share(len);
+        let reshape = reshape_of(set);
+        reshape.begun |= 1 << number;
+        reshape.in_flight += 1;
+        if !rate.is_zero() {
+            let nanos = u128::from(of_member.get()) * 1_000_000_000 / u128::from(rate.get());
+            let pause = Nanos(u64::try_from(nanos).unwrap_or(u64::MAX / 4));
+            reshape.next_unit_at = reshape.next_unit_at.max(call.now()) + pause;
+        }
+        let key = ops.begin(set, op);
+        ops.wake(key.index);
+        moved = true;
+    }
+}
+
+/// Flush the members for the next record, if one is due.
+fn begin_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
+    let set = sets.get_mut(id);
+    // A lost block is in the logs of its new places before the position passes it (S8).
+    if set.tasks.has_flushes() || set.is_durability_lost() || !set.is_failure_durable() {
+        return false;
+    }
+    let reshape = reshape_of(set);
+    let Some(to) = reshape.due_record(call.now()) else { return false };
+    reshape.stage = MoveStage::Flushing(to);
+    let issued = sets.flush_members(id, Owner::CheckpointFlush, call);
+    sets.get_mut(id).tasks.begin_flushes(issued);
+    if issued == 0 {
+        store_position(sets.get_mut(id));
+    }
+    true
+}
+
+/// The members were flushed: the position goes into the superblocks.
+pub(crate) fn store_position(set: &mut Set) {
+    let lost = set.is_durability_lost();
+    let reshape = reshape_of(set);
+    let MoveStage::Flushing(to) = reshape.stage else { return };
+    if lost {
+        // What was moved may be lost on the member: nothing is recorded any more.
+        reshape.stage = MoveStage::Moving;
+        return;
+    }
+    let generation = set.record_position(to);
+    reshape_of(set).stage = MoveStage::Recording(to, generation);
+}
+
+/// If a record is durable, hosts use the new side up to it.
+fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
+    let set = sets.get_mut(id);
+    let (durable, is_turning, now) = (set.durable_generation(), set.ops().awaited().is_some(), call.now());
+    let reshape = reshape_of(set);
+    match reshape.stage {
+        MoveStage::Announcing(generation) if durable >= generation => {
+            let generation = set.end_guard();
+            reshape_of(set).stage = MoveStage::Beginning(generation);
+            true
+        }
+        MoveStage::Beginning(generation) if durable >= generation => {
+            reshape.stage = MoveStage::Moving;
+            call.notice(sets, (id, None), None, NoticeKind::ReshapeBegun);
+            true
+        }
+        MoveStage::Recording(to, generation) if durable >= generation => {
+            (reshape.recorded, reshape.stage, reshape.is_awaited) = (to, MoveStage::Moving, false);
+            reshape.next_record = now + RESHAPE_RECORD_INTERVAL;
+            set.set_boundary(to);
+            sets.signal(Signal::Changed);
+            true
+        }
+        MoveStage::Moving if reshape.recorded == reshape.total && !is_turning && !reshape.gives_way => {
+            reshape_of(set).stage = MoveStage::OldSideEnds;
+            set.ops_mut().turn();
+            true
+        }
+        MoveStage::Guarding(generation) if durable >= generation => {
+            let generation = set.end_guard();
+            reshape_of(set).stage = MoveStage::Ending(generation);
+            true
+        }
+        MoveStage::Ending(generation) if durable >= generation => {
+            set.tasks.end_reshape();
+            set.offer_capacity();
+            sets.signal(Signal::Changed);
+            call.notice(sets, (id, None), None, NoticeKind::ReshapeFinished);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The set stops, and no operation of it is in work: record what has moved, or end what was begun at the end. True if
+/// nothing is left to be recorded.
+pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
+    let set = sets.get_mut(id);
+    if set.tasks.reshape().is_none() {
+        return true;
+    }
+    set.ops_mut().end_wait();
+    let reshape = reshape_of(set);
+    if reshape.stage == MoveStage::OldSideEnds {
+        reshape.stage = MoveStage::Moving;
+    }
+    if matches!(reshape.stage, MoveStage::Draining(_)) {
+        set.tasks.end_reshape();
+        return true;
+    }
+    let is_moving = reshape.stage == MoveStage::Moving;
+    if is_moving && reshape.moved > reshape.recorded {
+        reshape.is_awaited = true;
+        let has_begun = begin_record(sets, id, call);
+        sets.look();
+        return !has_begun;
+    }
+    if is_moving {
+        set.tasks.end_reshape();
+        return true;
+    }
+    if end_record(sets, id, call) {
+        sets.look();
+    }
+    false
+}
+
+/// Nothing uses the old side any more: the set has the new shape alone.
+fn end_old_side(set: &mut Set) {
+    let generation = set.end_old_side();
+    reshape_of(set).stage = MoveStage::Guarding(generation);
+}
+
+/// A unit is over.
+pub(crate) fn on_unit_moved(sets: &mut Sets, op: &Op, call: &mut Call) {
+    sets.look();
+    let now = call.now();
+    let Some(reshape) = sets.get_mut(op.set()).tasks.reshape_mut() else { return };
+    reshape.unit_ended(op.of_move().at(), !op.has_failed(), now);
+}
+
+/// The time at which the change must be examined.
+pub(crate) fn reshape_deadline(set: &Set, ops: &Ops) -> Option<Instant> {
+    let reshape = set.tasks.reshape()?;
+    let depth = set.policy().background_depth;
+    let unit = ops.may_make_background_op() && reshape.may_begin_unit(depth);
+    let records = reshape.stage == MoveStage::Moving && reshape.moved > reshape.recorded && !set.tasks.has_flushes();
+    let unit = unit.then_some(reshape.next_unit_at);
+    unit.into_iter().chain(records.then_some(reshape.next_record)).min()
+}

@@ -1,0 +1,88 @@
+//! The administrator changes the shape of an array.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use openraid_format::{ShapeFields, Superblock};
+use openraid_units::{ArrayId, SetId};
+
+use crate::admin::{AdminError, AdminOutcome, MemberState};
+use crate::array::reshape_plan::{plan_reshape, ReshapePlan};
+use crate::array::set::{Member, Set};
+use crate::array::start::rows_max_of;
+use crate::background::reshape_state::Reshape;
+use crate::controller::Controller;
+use crate::geometry::shape::Side;
+
+impl Controller {
+    /// Begin to change the shape of an array. It is begun when the superblocks say so.
+    pub(crate) fn begin_reshape(&mut self, array: ArrayId, new: ShapeFields) -> Result<SetId, AdminError> {
+        let id = self.arrays.set_of(&self.sets, array)?;
+        let set = self.sets.get(id);
+        check_ready(set)?;
+        let plan = plan_of(set, new)?;
+        let (limits, now) = (&self.base.limits, self.base.now);
+        if !Reshape::has_frames_for(&plan.change, limits) {
+            return Err(AdminError::NotPossible(
+                "the work memory is too small for a stripe of the new shape; give the server more (--memory)",
+            ));
+        }
+        let rows_max = rows_max_of(limits, plan.change.on(Side::New), set.block(), 0)?;
+        let reshape = Reshape::beginning(plan, limits, now);
+        let set = self.sets.get_mut(id);
+        set.limit_rows(rows_max);
+        set.tasks.begin_reshape(reshape);
+        self.sets.look();
+        Ok(id)
+    }
+}
+
+impl Controller {
+    /// The answer to the command that began a change, if there is one already.
+    pub(crate) fn check_reshape_begun(&self, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
+        let Some(set) = self.sets.find(id).filter(|set| !set.has_failed()) else {
+            return Some(Err(AdminError::Offline));
+        };
+        let is_begun = set.tasks.reshape().is_none_or(Reshape::is_begun);
+        is_begun.then_some(Ok(AdminOutcome::Done))
+    }
+}
+
+/// Can a change begin in the state in which the set is?
+fn check_ready(set: &Set) -> Result<(), AdminError> {
+    if set.metadata.is_none() || !set.is_running() {
+        return Err(AdminError::Offline);
+    }
+    if set.tasks.reshape().is_some() {
+        return Err(AdminError::NotPossible("the array changes its shape already; wait for the end"));
+    }
+    if let Some(task) = set.tasks.current() {
+        return Err(AdminError::TaskRuns(task.kind()));
+    }
+    if !set.missing().is_empty() {
+        return Err(AdminError::NotPossible("members are missing: add drives and wait for the rebuild first"));
+    }
+    if !set.is_consistent_everywhere() {
+        return Err(AdminError::NotPossible("the array is not in sync: wait for the resync first"));
+    }
+    if set.ppl.is_some() {
+        return Err(AdminError::NotPossible(
+            "the array has a partial parity log, and Linux md changes no such array; set the consistency policy to resync \
+             first",
+        ));
+    }
+    if set.is_durability_lost() {
+        return Err(AdminError::NotPossible("a member did not flush: restart the server first; see `openraid show`"));
+    }
+    Ok(())
+}
+
+/// What the change would do with the members and spares that the set has.
+fn plan_of(set: &Set, new: ShapeFields) -> Result<ReshapePlan, AdminError> {
+    let common = set.metadata.as_ref().expect("just checked").common();
+    let of_state = |state: MemberState| {
+        let is_it = move |member: &&Member| member.state() == state && !member.is_removed();
+        set.members().iter().filter(is_it).filter_map(Member::superblock).cloned().collect::<Vec<Superblock>>()
+    };
+    let (members, spares) = (of_state(MemberState::InSync), of_state(MemberState::Spare));
+    plan_reshape(common, &members, &spares, new).map_err(|error| AdminError::Refused(error.to_string()))
+}
