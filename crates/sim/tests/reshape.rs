@@ -1,0 +1,209 @@
+//! An array gets more members while hosts write and the power is cut: nothing acknowledged is lost, and the members hold the
+//! new shape at the end.
+
+mod support;
+
+use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::events::RequestKind;
+use openraid_core::geometry::Level;
+use openraid_format::{MdLevel, ShapeFields};
+use openraid_sim::drive::Defect;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::Members;
+use openraid_sim::rig::Loss;
+use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_units::{MemberLba, Sectors, Slot};
+use support::{seeds, Case};
+
+const CHUNK: Sectors = Sectors::kib(16);
+
+fn load(rig: &Rig) -> Workload {
+    Workload { depth: 4, len_max: 48 << 10, align: 512, range: 0..rig.session.capacity(), mix: [2, 4, 1, 1, 1] }
+}
+
+/// The fields of a shape in a superblock.
+fn fields(shape: &Shape) -> ShapeFields {
+    let level = match shape.level {
+        Level::Raid4 => MdLevel::Raid4,
+        Level::Raid6 => MdLevel::Raid6,
+        _ => MdLevel::Raid5,
+    };
+    ShapeFields { level, layout: shape.layout, chunk: shape.chunk, raid_disks: shape.members }
+}
+
+/// Run until the change has ended, with a cut now and then. Returns the number of cuts.
+fn run_to_the_end(rig: &mut Rig, cuts: bool) -> u32 {
+    let load = load(rig);
+    let mut count = 0;
+    for round in 0.. {
+        assert!(round < 4000, "it does not end: {}", rig.world.dump());
+        rig.session.run(&mut rig.world, &load, 6);
+        let steps = [40, 300, 2000][rig.random.index(3)];
+        rig.rest_or(steps);
+        // A degraded array that was not stopped cleanly does not start by itself.
+        let is_whole = rig.health() == Health::Optimal;
+        if cuts && rig.random.below(3) == 0 {
+            if is_whole {
+                rig.cut_and_boot();
+            } else {
+                rig.restart();
+            }
+            count += 1;
+        }
+        if !rig.status().superblock.is_some_and(|superblock| superblock.change().is_some()) {
+            return count;
+        }
+    }
+    count
+}
+
+/// Sectors that cannot be read before a change cannot be read after it, and all others can (S8).
+#[test]
+fn lost_sectors_stay_lost_at_their_new_places() {
+    for seed in seeds(20, 1000) {
+        for (from, to) in
+            [(Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)), (Shape::raid6(4, CHUNK), Shape::raid6(5, CHUNK))]
+        {
+            let _case = Case::new(seed, from);
+            let options = RigOptions { spares: to.members - from.members, far: Sectors(512), ..RigOptions::new(seed) };
+            let mut rig = Rig::new(from, options);
+            fill(&mut rig);
+            // Two or three rows with more bad sectors than parity restores.
+            let bad = 1 + from.geometry().losses_survived();
+            for _ in 0..2 + rig.random.below(2) {
+                let row = rig.random.below(2500);
+                for slot in (0..bad).map(Slot) {
+                    let place =
+                        Members::of(&rig.world, rig.array).place(slot, MemberLba(row)).expect("it has a member");
+                    rig.world.drive_mut(place.0).faults.add_defects(place.1, Sectors(1), Defect::UntilWritten);
+                }
+            }
+            let before = unreadable_sectors(&mut rig);
+            assert!(!before.is_empty() || seed % 4 != 0, "parity sectors alone");
+            let command = AdminCommand::Reshape { array: rig.array, new: fields(&to) };
+            rig.world.admin(command).unwrap_or_else(|error| panic!("{error}"));
+            rig.rest();
+            assert_eq!(
+                rig.status().superblock.map(|superblock| superblock.raid_disks),
+                Some(to.members),
+                "{}",
+                rig.world.dump()
+            );
+            assert_eq!(unreadable_sectors(&mut rig), before, "{}", rig.world.dump());
+            rig.restart();
+            assert_eq!(unreadable_sectors(&mut rig), before);
+        }
+    }
+}
+
+/// Write the whole array once, so that no sector is zero by accident.
+fn fill(rig: &mut Rig) {
+    let capacity = rig.session.capacity();
+    for start in (0..capacity).step_by(128 << 10) {
+        let end = (start + (128 << 10)).min(capacity);
+        rig.session.ask(&mut rig.world, RequestKind::Write { fua: false }, start..end);
+    }
+    rig.rest();
+}
+
+/// Sectors of the old size that cannot be read. The others must have what was written.
+fn unreadable_sectors(rig: &mut Rig) -> Vec<u64> {
+    let mut bad = Vec::new();
+    for sector in 0..rig.session.capacity() / 512 {
+        let begun = rig.session.versions_mut().begin_read();
+        match rig.world.read(rig.array, sector * 512, 512) {
+            Ok(bytes) => {
+                if let Err(wrong) = rig.session.versions_mut().end_read(begun, sector * 512, &bytes) {
+                    panic!("sector {sector}: {}", wrong.text);
+                }
+            }
+            Err(_) => {
+                rig.session.versions_mut().drop_read(begun);
+                bad.push(sector);
+            }
+        }
+    }
+    bad
+}
+
+/// Members are lost while the shape changes. A spare takes the place of the first one, on both sides.
+#[test]
+fn members_are_lost_and_filled_during_a_change() {
+    let mut filled = 0;
+    for seed in seeds(24, 2000) {
+        for (from, to) in
+            [(Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)), (Shape::raid6(4, CHUNK), Shape::raid6(6, CHUNK))]
+        {
+            let _case = Case::new(seed, from);
+            let spares = to.members - from.members + u16::from(seed % 2 == 0);
+            let cuts = seed % 3 != 0;
+            let options = RigOptions { cuts, spares, far: Sectors(512), ..RigOptions::new(seed) };
+            let mut rig = Rig::new(from, options);
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 60);
+            let command = AdminCommand::Reshape { array: rig.array, new: fields(&to) };
+            rig.world.admin(command).unwrap_or_else(|error| panic!("{error}"));
+            rig.session.hear(&mut rig.world);
+            let steps = u32::try_from(rig.random.below(600)).expect("few");
+            rig.session.run(&mut rig.world, &load, 4);
+            rig.rest_or(steps);
+            let losses = if from.geometry().losses_survived() > 1 { 1 + rig.random.below(2) } else { 1 };
+            for _ in 0..losses {
+                let slot = Slot(u16::try_from(rig.random.below(u64::from(to.members))).expect("few"));
+                if rig.state_of(slot) != MemberState::InSync {
+                    continue;
+                }
+                let how = [Loss::Failed, Loss::Pulled, Loss::ReadOnly][rig.random.index(3)];
+                let _ = rig.lose(slot, how);
+                rig.session.run(&mut rig.world, &load, 8);
+            }
+            run_to_the_end(&mut rig, cuts);
+            rig.rest();
+            if rig.status().superblock.is_some_and(|superblock| superblock.raid_disks == to.members) {
+                rig.shape = to;
+                rig.session.learn_capacity(&rig.world);
+            }
+            filled += u32::from(rig.health() == Health::Optimal);
+            rig.judge();
+        }
+    }
+    assert!(filled > 8, "only {filled} arrays are whole again");
+}
+
+#[test]
+fn more_members_under_writes_and_cuts() {
+    let mut all = 0;
+    for seed in seeds(24, 2000) {
+        for (from, to) in [
+            (Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)),
+            (Shape::raid5(3, CHUNK), Shape::raid5(5, CHUNK)),
+            (Shape::raid6(4, CHUNK), Shape::raid6(5, CHUNK)),
+        ] {
+            let _case = Case::new(seed, from);
+            let cuts = seed % 4 != 0;
+            let options =
+                RigOptions { cuts, spares: to.members - from.members, far: Sectors(512), ..RigOptions::new(seed) };
+            let mut rig = Rig::new(from, options);
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 60);
+            let before = rig.status().capacity;
+            loop {
+                let command = AdminCommand::Reshape { array: rig.array, new: fields(&to) };
+                rig.world.admin(command).unwrap_or_else(|error| panic!("{error}"));
+                rig.session.hear(&mut rig.world);
+                all += run_to_the_end(&mut rig, cuts);
+                // A cut at the begin takes the change back.
+                if rig.status().superblock.is_some_and(|superblock| superblock.raid_disks == to.members) {
+                    break;
+                }
+            }
+            rig.rest();
+            rig.shape = to;
+            let status = rig.status();
+            assert!(status.capacity > before, "{status:?}");
+            rig.session.learn_capacity(&rig.world);
+            rig.judge();
+        }
+    }
+    assert!(all > 40, "only {all} cuts");
+}
