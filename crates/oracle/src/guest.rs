@@ -9,6 +9,7 @@
 
 use crate::error::OracleError;
 use crate::extended_state;
+use crate::processor;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -134,7 +135,7 @@ impl Guest {
         make_executable(&init)?;
         let console = fs::File::create(work.0.join("console.log")).map_err(|error| work.error("console.log", error))?;
         let said_too = console.try_clone().map_err(|error| work.error("console.log", error))?;
-        let mut command = Command::new(kernel);
+        let mut command = on_one_processor(&kernel);
         if let Some(library) = extended_state::library(&work.0)? {
             command.env("LD_PRELOAD", library);
         }
@@ -348,6 +349,16 @@ fn program(name: &'static str, package: &'static str) -> Result<PathBuf, OracleE
     places.extend(["/usr/sbin", "/sbin", "/usr/bin"].map(PathBuf::from));
     let found = places.into_iter().map(|place| place.join(name)).find(|file| file.is_file());
     found.ok_or(OracleError::Missing { program: name, package })
+}
+
+/// A command that runs a program on one processor, if `taskset` of util-linux is there.
+fn on_one_processor(path: &Path) -> Command {
+    let (Ok(taskset), Some(number)) = (program("taskset", "util-linux"), processor::next()) else {
+        return Command::new(path);
+    };
+    let mut command = Command::new(taskset);
+    command.args(["-c", &number]).arg(path);
+    command
 }
 
 /// The stamp program of this build: next to the running test, or one folder up.

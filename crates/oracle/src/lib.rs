@@ -16,6 +16,7 @@ mod extended_state;
 pub mod golden;
 mod guest;
 pub mod layout;
+mod processor;
 pub mod stamp;
 pub mod survey;
 
