@@ -184,14 +184,24 @@ impl Mirror {
         u16::try_from(least.saturating_sub(1)).expect("a group is not larger than the set")
     }
 
-    /// All copies of `at`, in md's order, each with the same length: to the end of the chunk, for RAID 1 to the end of
-    /// the set. The slots differ, except in one family of layouts that md accepts with a warning: far sets of the old
-    /// kind (0x20000) with more far copies than a set has members.
+    /// The length of each copy of `at`: to the end of the chunk, for RAID 1 to the end of the set.
+    #[inline]
+    #[must_use]
+    pub const fn copy_len(&self, at: SetLba) -> Sectors {
+        match &self.rows {
+            None => Sectors(self.capacity.0 - at.0),
+            Some(rows) => Sectors(rows.chunk.0 - (at.0 & (rows.chunk.0 - 1))),
+        }
+    }
+
+    /// All copies of `at`, in md's order, each as long as [`Mirror::copy_len`] says. The slots differ, except in one family
+    /// of layouts that md accepts with a warning: far sets of the old kind (0x20000) with more far copies than a set has
+    /// members.
     #[must_use]
     pub fn copies(&self, at: SetLba) -> CopyIter<'_> {
         assert!(at.0 < self.capacity.0, "{at:?} is outside a mirrored set of {}", self.capacity);
+        let len = self.copy_len(at);
         let Some(rows) = &self.rows else {
-            let len = Sectors(self.capacity.0 - at.0);
             return CopyIter { mirror: self, near: 0, far: 0, slot: 0, lba: MemberLba(at.0), len };
         };
         let within = at.0 & (rows.chunk.0 - 1);
@@ -205,7 +215,7 @@ impl Mirror {
             far: 0,
             slot: u16::try_from(slot).expect("a remainder by the members"),
             lba: MemberLba((row << rows.shift) + within),
-            len: Sectors(rows.chunk.0 - within),
+            len,
         }
     }
 

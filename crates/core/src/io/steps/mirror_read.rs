@@ -136,8 +136,7 @@ impl OpIo<'_> {
         left: Sectors,
     ) -> Option<(Fragment, Reason)> {
         let (set, heads) = (self.sets.get(op.set), self.ops.heads(op.set));
-        // All copies are as long as the first.
-        let len = mirror.copies(at).next()?.len.min(left);
+        let len = mirror.copy_len(at).min(left);
         if !set.is_consistent(op.side(), at.get(), (at + len).get()) {
             return fixed_copy((set, op.side()), mirror, at, left);
         }
