@@ -5,6 +5,11 @@ trap 'echo "job failed (rc $?) at: $BASH_COMMAND"' ERR
 declare -A md
 md_next=0
 
+# pause SECONDS: a sleep without a program, whose start would cost a guest more than a short pause.
+mkfifo "$TMPDIR/nothing"
+exec {nothing}<>"$TMPDIR/nothing"
+pause() { read -rt "$1" -u "$nothing" || true; }
+
 say() { echo "$1=$2" >>results; }
 
 # md_name KEY: give the array the next free device name.
@@ -30,7 +35,7 @@ assemble() {
     if mdadm --assemble "${md[$key]}" --run "$@" >"assemble.$key.txt" 2>&1 && active "$key"; then
         say "$key.assembled" yes
         say "$key.size" "$(blockdev --getsize64 "${md[$key]}")"
-        say "$key.state" "$(mdadm --detail "${md[$key]}" | sed -n 's/^ *State : //p' | sed 's/ *$//')"
+        say "$key.state" "$(state_of "$key")"
         return 0
     fi
     say "$key.assembled" no
@@ -42,16 +47,19 @@ assemble() {
 # assembled KEY: did it come up? For conditions.
 assembled() { [ -n "${md[$1]:-}" ]; }
 
+# state_of KEY: the words of mdadm for its state.
+state_of() { mdadm --detail "${md[$1]}" | sed -n 's/^ *State : \(.*[^ ]\) *$/\1/p'; }
+
 active() {
-    local state
-    state=$(cat "/sys/block/${md[$1]#/dev/}/md/array_state" 2>/dev/null || echo none)
+    local state=none
+    read -r state 2>/dev/null <"/sys/block/${md[$1]#/dev/}/md/array_state" || true
     case $state in none | clear | inactive) return 1 ;; esac
 }
 
 # settle KEY: wait until no resync, recovery, check or repair runs. Levels without redundancy never do.
 settle() {
-    local action="/sys/block/${md[$1]#/dev/}/md/sync_action"
-    while [ -e "$action" ] && [ "$(cat "$action")" != idle ]; do sleep 0.05; done
+    local action="/sys/block/${md[$1]#/dev/}/md/sync_action" does
+    while [ -e "$action" ] && { does=; read -r does <"$action" || true; [ "$does" != idle ]; }; do pause 0.05; done
 }
 
 # fill KEY FILE: write the start of FILE over the whole array.
@@ -85,7 +93,7 @@ add() {
     mdadm --manage "${md[$1]}" --add "$2"
     sleep 0.2
     settle "$1"
-    say "$1.state" "$(mdadm --detail "${md[$1]}" | sed -n 's/^ *State : //p' | sed 's/ *$//')"
+    say "$1.state" "$(state_of "$1")"
 }
 
 # stop KEY: with patience, for md keeps an array busy for a moment after the last close.
