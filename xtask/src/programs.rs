@@ -30,12 +30,19 @@ pub struct Program {
 const EACH_PROCESSOR: usize = 2;
 /// The packages whose tests wait for most of their time.
 const WAITING: [&str; 5] = ["interop", "nbd", "openraid", "oracle", "runtime"];
-/// The programs that take longest: none of them should be the last one that runs.
-const LONG: [&str; 4] = [
+/// The programs that take a minute and more: none of them should be the last one that runs.
+const LONG: [&str; 11] = [
     "interop: tests/both_ways.rs",
+    "interop: tests/forms.rs",
     "interop: tests/journal.rs",
-    "openraid: tests/taken_by_md.rs",
     "openraid-lab: tests/laboratory.rs",
+    "openraid: tests/holders.rs",
+    "openraid: tests/old_arrays.rs",
+    "openraid: tests/pulled.rs",
+    "openraid: tests/sinks.rs",
+    "openraid: tests/taken_by_md.rs",
+    "openraid: tests/thin_pool.rs",
+    "sim: tests/fault_swarm.rs",
 ];
 
 /// Build test programs by these arguments of cargo. Packages that wait come first and packages that compute last, with the long
