@@ -213,14 +213,16 @@ impl Lab {
     /// Wait until the texts of the open alarms are as wanted.
     #[track_caller]
     pub fn wait_for_alarms(&self, wanted: impl Fn(&str) -> bool) {
-        for _ in 0..200 {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            let asked = Instant::now();
             let all = self.line("alarms --json").json()["alarms"].as_array().expect("a list").clone();
             let open = all.into_iter().filter(|alarm| alarm["until_seconds"].is_null());
             let text = open.map(|alarm| alarm["text"].to_string()).collect::<Vec<_>>().join("\n");
             if wanted(&text) {
                 return;
             }
-            thread::sleep(Duration::from_millis(100));
+            rest(asked);
         }
         panic!("{}", self.line("alarms").text());
     }
@@ -229,13 +231,15 @@ impl Lab {
     #[track_caller]
     pub fn wait_for_events(&self, wanted: impl Fn(&[String]) -> bool) {
         let mut texts = Vec::new();
-        for _ in 0..200 {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            let asked = Instant::now();
             let events = self.line("events --json").expect(0).json()["events"].as_array().expect("a list").clone();
             texts = events.iter().map(|event| format!("{}: {}", event["event"], event["text"])).collect();
             if wanted(&texts) {
                 return;
             }
-            thread::sleep(Duration::from_millis(100));
+            rest(asked);
         }
         panic!("{texts:#?}");
     }
@@ -251,14 +255,21 @@ impl Lab {
     pub fn wait_for(&self, array: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
+            let asked = Instant::now();
             let state = self.show(array);
             if wanted(&state) {
                 return state;
             }
             assert!(Instant::now() < until, "it does not come to that: {state:#}");
-            thread::sleep(Duration::from_millis(50));
+            rest(asked);
         }
     }
+}
+
+/// Rest between two questions for three times as long as the last one took: in a guest, the start of a program takes the
+/// processor from what is waited for.
+fn rest(asked: Instant) {
+    thread::sleep((asked.elapsed() * 3).clamp(Duration::from_millis(50), Duration::from_secs(2)));
 }
 
 impl Drop for Lab {
