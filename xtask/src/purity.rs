@@ -69,7 +69,7 @@ const TABLE: &[Imports] = &[
     },
     Imports {
         package: "openraid-status",
-        ours: &["openraid-core"],
+        ours: &["openraid-units", "openraid-core"],
         external: &["serde", "serde_json", "time", "utoipa"],
     },
     Imports {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use openraid_format::Uuid;
 use openraid_status::alarm::Level;
+use openraid_status::{ScheduleWord, SinkWord};
 use openraid_units::Bytes;
 
 /// A value, and the line on which it stands, counted from 1.
@@ -321,14 +322,14 @@ pub enum SinkKind {
 }
 
 impl SinkKind {
-    /// As it is written.
+    /// Its word.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub const fn word(&self) -> SinkWord {
         match self {
-            Self::Exec { .. } => "exec",
-            Self::Webhook { .. } => "webhook",
-            Self::Mail { .. } => "mail",
-            Self::Journald { .. } => "journald",
+            Self::Exec { .. } => SinkWord::Exec,
+            Self::Webhook { .. } => SinkWord::Webhook,
+            Self::Mail { .. } => SinkWord::Mail,
+            Self::Journald { .. } => SinkWord::Journald,
         }
     }
 }
@@ -359,12 +360,12 @@ pub enum ScheduleTask {
 }
 
 impl ScheduleTask {
-    /// As it is written.
+    /// Its word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn word(self) -> ScheduleWord {
         match self {
-            Self::Check => "check",
-            Self::Patrol { .. } => "patrol",
+            Self::Check => ScheduleWord::Check,
+            Self::Patrol { .. } => ScheduleWord::Patrol,
         }
     }
 }

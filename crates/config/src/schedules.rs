@@ -1,5 +1,6 @@
 //! The tables `[schedules.NAME]`: when arrays are checked, and drives read.
 
+use openraid_status::ScheduleWord;
 use openraid_units::Bytes;
 
 use crate::desired::{DesiredSchedule, ScheduleTask};
@@ -29,9 +30,10 @@ pub fn read(top: &Section<'_>, words: &dyn Words) -> Vec<DesiredSchedule> {
 
 fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<DesiredSchedule> {
     let word = section.text("task");
-    let is_patrol = word.as_ref().is_some_and(|word| word.text == "patrol");
+    let task = word.as_ref().and_then(|word| ScheduleWord::named(&word.text));
+    let is_patrol = task == Some(ScheduleWord::Patrol);
     section.know(if is_patrol { PATROL } else { CHECK });
-    if let Some(word) = word.filter(|word| word.text != "check" && !is_patrol) {
+    if let Some(word) = word.filter(|_| task.is_none()) {
         let what = format!("{:?} is not a task", word.text);
         section.complain(word.at, "task", &what, "write task = \"check\" or task = \"patrol\"");
     }

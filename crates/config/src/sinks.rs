@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use openraid_status::alarm::Level;
+use openraid_status::SinkWord;
 
 use crate::desired::{DesiredSink, MailTls, SinkKind, WebhookForm};
 use crate::nearest::nearest;
@@ -54,12 +55,11 @@ fn sink(name: &str, section: &Section<'_>) -> Option<DesiredSink> {
     let levels = Level::ALL.map(Level::word);
     let level = one_of(section, "level", &levels);
     let level = level.as_deref().and_then(Level::named).unwrap_or(Level::Warning);
-    let kind = match kind.as_deref() {
-        Some("exec") => exec(section),
-        Some("webhook") => webhook(section),
-        Some("mail") => mail(section),
-        Some("journald") => journald(section),
-        _ => None,
+    let kind = match SinkWord::named(&kind?)? {
+        SinkWord::Exec => exec(section),
+        SinkWord::Webhook => webhook(section),
+        SinkWord::Mail => mail(section),
+        SinkWord::Journald => journald(section),
     }?;
     Some(DesiredSink { name: name.to_owned(), line: section.reader.line(section.at), level, kind })
 }

@@ -197,7 +197,7 @@ fn sinks_are_read_and_each_mistake_is_named() {
          form = \"alertmanager\"\n[sinks.log]\nkind = \"journald\"\n",
     );
     let sinks: Vec<(&str, &str, Level)> =
-        desired.sinks.iter().map(|sink| (sink.name.as_str(), sink.kind.word(), sink.level)).collect();
+        desired.sinks.iter().map(|sink| (sink.name.as_str(), sink.kind.word().word(), sink.level)).collect();
     let wanted = [
         ("hook", "webhook", Level::Warning),
         ("log", "journald", Level::Warning),

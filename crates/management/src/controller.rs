@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use openraid_status::alarm::AlarmModel;
 use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
+use openraid_status::DriveClass;
 pub use openraid_status::EventModel;
 use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, ServerModel};
 use serde::{Deserialize, Serialize};
@@ -96,7 +97,8 @@ pub struct PlanModel {
     /// What the members hold now, a sentence each; it would be lost.
     pub holds: Vec<String>,
     /// The class of all members, `rotating` or `ssd`; none if it is unknown for one of them, or if they differ.
-    pub class: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub class: Option<DriveClass>,
     /// Values of settings that suit this class and level better than the defaults.
     pub offers: Vec<OfferModel>,
 }
@@ -105,7 +107,8 @@ pub struct PlanModel {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OfferModel {
     /// The class: `rotating` or `ssd`.
-    pub class: String,
+    #[schema(value_type = String)]
+    pub class: DriveClass,
     /// The setting.
     pub setting: String,
     /// Its value.

@@ -37,7 +37,7 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     let journal = request.state.controller.journal()?;
     let server = request.state.controller.server()?;
     let events = request.state.controller.events()?;
-    let open = |level: &str| events.iter().filter(|event| event.level == level && !event.acknowledged).count() as u64;
+    let open = |level: Level| events.iter().filter(|event| event.level == level && !event.acknowledged).count() as u64;
     let accepts = request.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_classic = accepts.contains("text/plain") && !accepts.contains("openmetrics");
     let mut page = Page { is_classic, text: String::new() };
@@ -46,8 +46,8 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     page.family("openraid_clients", "gauge", "Clients that are connected.");
     page.line("openraid_clients", &[], server.clients);
     page.family("openraid_events_open", "gauge", "Events of the log that are not acknowledged.");
-    for level in ["info", "warning", "critical"] {
-        page.line("openraid_events_open", &[("level", level)], open(level));
+    for level in Level::ALL {
+        page.line("openraid_events_open", &[("level", level.word())], open(level));
     }
     // The alarm of an array that is offline is one of the server, too.
     let of_arrays = || arrays.iter().flat_map(|array| &array.alarms);
@@ -68,7 +68,7 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     }
     page.family("openraid_sink_failed", "gauge", "1 if the last message to the sink of alarms did not arrive.");
     for sink in request.state.controller.sinks() {
-        let labels = [("sink", sink.name.as_str()), ("kind", &sink.kind)];
+        let labels = [("sink", sink.name.as_str()), ("kind", sink.kind.word())];
         page.line("openraid_sink_failed", &labels, u64::from(sink.error.is_some()));
     }
     if let Some(journal) = journal {
@@ -119,8 +119,9 @@ impl Page {
 fn states(page: &mut Page, arrays: &[ArrayModel]) {
     page.family("openraid_array_health", "gauge", "1 for the health that the array has.");
     for array in arrays {
+        let level = array.level.to_string();
         for (health, word) in HEALTHS {
-            let labels = [("array", array.name.as_str()), ("level", &array.level), ("health", word)];
+            let labels = [("array", array.name.as_str()), ("level", &level), ("health", word)];
             page.line("openraid_array_health", &labels, u64::from(array.health == health));
         }
     }

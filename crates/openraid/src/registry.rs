@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use self::owed::{RegistryBacklog, FAILURES};
 use crate::exit::{ArrayLabel, Failure};
 use crate::kept::KeptSettings;
+use crate::model::LevelWord;
 use crate::output;
 use crate::quantity::utc;
 
@@ -43,7 +44,8 @@ pub struct RegisteredArray {
     /// Its identity; for a nested array that of the stripe; none for raw drives.
     pub uuid: Option<String>,
     /// Name of the level, such as `raid5`.
-    pub level: String,
+    #[schema(value_type = String)]
+    pub level: LevelWord,
     /// Its members, spares and those of all spans included: absolute paths and addresses.
     pub members: Vec<String>,
     /// Its settings. They stay when the array is renamed or its members change.
@@ -60,7 +62,7 @@ impl RegisteredArray {
     /// Is the other one a span of this array? The registry has the identity of the stripe only, so the members decide.
     pub fn has_span(&self, other: &ArrayLabel) -> bool {
         // A file that names an array does not say its level.
-        let may_have = is_nested(&self.level) || self.level == "unknown";
+        let may_have = self.level.is_nested() || self.level == LevelWord::Unknown;
         may_have && !self.label().is(other) && other.members.iter().any(|member| self.members.contains(member))
     }
 
@@ -73,11 +75,6 @@ impl RegisteredArray {
 /// The name of an array among others with its name: with the first eight digits of its identity.
 pub fn distinct_name(name: &str, uuid: &str) -> String {
     format!("{name}-{}", uuid.get(..8).unwrap_or(uuid)).trim_start_matches('-').into()
-}
-
-/// Is the level that of a stripe over sets?
-pub fn is_nested(level: &str) -> bool {
-    matches!(level, "raid50" | "raid60") || level.starts_with("raid0 over")
 }
 
 /// When a journal was used last.
@@ -591,6 +588,8 @@ pub fn is_root() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use openraid_units::ArrayLevel;
+
     use super::*;
 
     fn entry(name: &str, uuid: &str, members: &[&str]) -> RegisteredArray {
@@ -598,7 +597,7 @@ mod tests {
         RegisteredArray {
             name: name.into(),
             uuid: Some(uuid.into()),
-            level: "raid5".into(),
+            level: ArrayLevel::Raid5.into(),
             members,
             kept: KeptSettings::default(),
         }

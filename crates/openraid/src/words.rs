@@ -25,7 +25,8 @@ pub const fn md_level(level: ArrayLevel) -> Option<MdLevel> {
     })
 }
 
-const fn from_md(level: MdLevel) -> ArrayLevel {
+/// The level that users name for a level of md.
+pub const fn from_md(level: MdLevel) -> ArrayLevel {
     match level {
         MdLevel::Linear => ArrayLevel::Linear,
         MdLevel::Raid0 => ArrayLevel::Raid0,

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::alarm::Level;
 use crate::check::CheckModel;
+use crate::words::{ScheduleWord, SinkWord};
 
 /// A sink of alarms.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -11,9 +13,11 @@ pub struct SinkModel {
     /// Name of the sink.
     pub name: String,
     /// Kind of the sink: `exec`, `webhook`, `mail` or `journald`.
-    pub kind: String,
+    #[schema(value_type = String)]
+    pub kind: SinkWord,
     /// Alarms below this level are not sent.
-    pub level: String,
+    #[schema(value_type = String)]
+    pub level: Level,
     /// The destination: the program, the address of the webhook, the receivers of the mail, or the socket.
     pub target: String,
     /// Line of the configuration file that defines it.
@@ -29,7 +33,8 @@ pub struct TestModel {
     /// Name of the sink.
     pub sink: String,
     /// Kind of the sink: `exec`, `webhook`, `mail` or `journald`.
-    pub kind: String,
+    #[schema(value_type = String)]
+    pub kind: SinkWord,
     /// Why it did not accept the alarm; none if it did.
     pub error: Option<String>,
 }
@@ -40,7 +45,8 @@ pub struct ScheduleModel {
     /// Name of the schedule.
     pub name: String,
     /// Task that it begins: `check` (members are compared) or `patrol` (drives are read).
-    pub task: String,
+    #[schema(value_type = String)]
+    pub task: ScheduleWord,
     /// Rate of a patrol: bytes of each drive a second.
     #[serde(default)]
     pub rate: Option<u64>,

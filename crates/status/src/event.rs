@@ -3,13 +3,16 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::alarm::Level;
+
 /// An event of the log, as `openraid events --json` shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EventModel {
     /// Its number: numbers only grow, and none is given twice.
     pub number: u64,
     /// How much the event matters: `info`, `warning` or `critical`.
-    pub level: String,
+    #[schema(value_type = String)]
+    pub level: Level,
     /// When it happened: seconds since 1970, by the wall clock.
     pub at_seconds: u64,
     /// The event's name: mdadm's if it has one.

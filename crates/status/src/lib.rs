@@ -18,6 +18,7 @@ pub mod date;
 mod event;
 mod event_name;
 mod exit;
+mod level;
 mod model;
 mod offline;
 pub mod shell;
@@ -28,5 +29,8 @@ pub use command::Command;
 pub use event::EventModel;
 pub use event_name::EventName;
 pub use exit::Exit;
+pub use level::LevelWord;
 pub use model::*;
-pub use words::{AccessWord, JournalArrayWord, JournalWord, LimitPart, PolicyWord, SessionWord};
+pub use words::{
+    AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PolicyWord, ScheduleWord, SessionWord, SinkWord,
+};

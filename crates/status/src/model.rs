@@ -12,7 +12,8 @@ use crate::alarm::AlarmModel;
 use crate::care::SmartModel;
 use crate::check::{CheckModel, OutcomeModel};
 use crate::exit::Exit;
-use crate::words::{AccessWord, JournalArrayWord, JournalWord, LimitPart, PolicyWord, SessionWord};
+use crate::level::LevelWord;
+use crate::words::{AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PolicyWord, SessionWord};
 
 /// The health of an array in one word.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
@@ -124,7 +125,8 @@ pub struct MemberModel {
     pub located: Option<bool>,
     /// Its class, if it is known: `rotating` or `ssd`. It is unknown for files, remote members and memory.
     #[serde(default)]
-    pub class: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub class: Option<DriveClass>,
     /// The health that the drive reported, if it was asked.
     #[serde(default)]
     pub smart: Option<Box<SmartModel>>,
@@ -592,7 +594,8 @@ pub struct ArrayModel {
     /// UUID of the array; null for a raw drive.
     pub uuid: Option<String>,
     /// Name of the level, such as `raid5`, `raid60`, `single`, `jbod`.
-    pub level: String,
+    #[schema(value_type = String)]
+    pub level: LevelWord,
     /// mdadm's name of its layout, if it has one.
     pub layout: Option<String>,
     /// Size of a chunk on a member, for a nested array that of its spans; null if the level has no chunks.

@@ -1,12 +1,13 @@
 //! An array that is wanted and not served. No superblock of it is in use, so its members and settings are not known.
 
+use crate::level::LevelWord;
 use crate::model::{ArrayModel, HealthWord, HostModel};
 use crate::words::AccessWord;
 
 impl ArrayModel {
     /// An array that could not be started, and why. `slots`: the number of its recorded members.
     #[must_use]
-    pub fn offline(name: String, uuid: Option<String>, level: String, slots: u32, reason: String) -> Self {
+    pub fn offline(name: String, uuid: Option<String>, level: LevelWord, slots: u32, reason: String) -> Self {
         Self {
             name,
             uuid,

@@ -11,6 +11,13 @@ macro_rules! words {
             $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
         }
         impl $name {
+            /// Each value.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+            /// The value with this word.
+            #[must_use]
+            pub fn named(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.word() == word)
+            }
             /// As it is written.
             #[must_use]
             pub const fn word(self) -> &'static str {
@@ -127,5 +134,36 @@ words! {
         /// It is not known yet.
         #[default]
         Unknown = "unknown",
+    }
+}
+words! {
+    /// The class of a drive.
+    DriveClass {
+        /// Disks that rotate.
+        Rotating = "rotating",
+        /// Flash.
+        Ssd = "ssd",
+    }
+}
+words! {
+    /// The kind of a sink of alarms.
+    SinkWord {
+        /// A program.
+        Exec = "exec",
+        /// An HTTP server.
+        Webhook = "webhook",
+        /// A mail server.
+        Mail = "mail",
+        /// The journal of systemd.
+        Journald = "journald",
+    }
+}
+words! {
+    /// The task of a schedule.
+    ScheduleWord {
+        /// Members are read and compared.
+        Check = "check",
+        /// Each drive is read by itself.
+        Patrol = "patrol",
     }
 }

@@ -1,5 +1,6 @@
 //! The event log.
 
+use openraid_status::alarm::Level;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -36,14 +37,10 @@ fn found(request: &Request) -> Result<(Vec<EventModel>, bool), Problem> {
     if !(1..=EVENTS_MAX).contains(&limit) {
         return Err(Problem::bad(format!("limit={limit}: use 1 to {EVENTS_MAX}")));
     }
-    let levels = ["info", "warning", "critical"];
-    let least = match request.asked("level") {
-        None => 0,
-        Some(word) => levels
-            .iter()
-            .position(|level| *level == word)
-            .ok_or_else(|| Problem::bad(format!("level={word}: use {}", levels.join(", "))))?,
-    };
+    let least = request.asked("level").map_or(Ok(Level::Info), |word| {
+        let unknown = || Problem::bad(format!("level={word}: use {}", Level::ALL.map(Level::word).join(", ")));
+        Level::named(word).ok_or_else(unknown)
+    })?;
     let open = match request.asked("unacknowledged") {
         None | Some("false") => false,
         Some("true") => true,
@@ -58,7 +55,7 @@ fn found(request: &Request) -> Result<(Vec<EventModel>, bool), Problem> {
     let is_asked = |event: &&EventModel| {
         after.is_none_or(|after| event.number > after)
             && before.is_none_or(|before| event.number < before)
-            && levels.iter().position(|level| *level == event.level).is_none_or(|level| level >= least)
+            && event.level >= least
             && request.asked("array").is_none_or(|array| event.array.as_deref() == Some(array))
             && !(open && event.acknowledged)
             && text.as_deref().is_none_or(|words| has(event, words))
@@ -86,7 +83,7 @@ pub fn lines(request: &Request) -> Result<Reply, Problem> {
         let cells = [
             event.number.to_string(),
             time::text(event.at_seconds),
-            event.level.clone(),
+            event.level.word().into(),
             event.event.clone(),
             event.array.clone().unwrap_or_default(),
             number(event.span.map(|span| span.to_string())),

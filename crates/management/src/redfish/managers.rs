@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-use super::{collection, dashed, found, link, resource, time, with};
+use super::{collection, dashed, found, link, registries, resource, time, with};
 use crate::controller::EventModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -64,11 +64,7 @@ pub fn log(_: &Request) -> Result<Reply, Problem> {
 
 /// How bad it is, in a word of Redfish.
 pub fn severity(event: &EventModel) -> &'static str {
-    match event.level.as_str() {
-        "critical" => "Critical",
-        "warning" => "Warning",
-        _ => "OK",
-    }
+    registries::severity(event.level)
 }
 
 /// The message of our own registry that an event has.

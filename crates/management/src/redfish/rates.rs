@@ -3,7 +3,7 @@
 //! Redfish has percent of a controller's resources, the engine bytes of each member a second. One percent is 4 MiB a second, and 100
 //! is without limit (`docs/decisions/redfish.md`).
 
-use openraid_status::ArrayModel;
+use openraid_status::{ArrayModel, ScheduleWord};
 use serde_json::{json, Value};
 
 use super::{changes, check_version, members, no_operation, number, object, property, storage};
@@ -51,7 +51,7 @@ pub fn of(arrays: &[ArrayModel]) -> Value {
 /// The rate of patrol reads, which schedules have; null if they differ, or there are none.
 pub fn patrol(state: &ApiState) -> Value {
     let schedules = state.controller.schedules();
-    let rates = schedules.iter().filter(|schedule| schedule.task == "patrol").map(|schedule| schedule.rate);
+    let rates = schedules.iter().filter(|schedule| schedule.task == ScheduleWord::Patrol).map(|schedule| schedule.rate);
     json!({"@odata.type": "#OpenraidStorageController.v1_0_0.Openraid", PATROL: common(rates)})
 }
 
@@ -127,7 +127,8 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
 
 fn set_patrol(request: &Request, rate: u64) -> Result<(), Problem> {
     let controller = &request.state.controller;
-    let all = controller.schedules().into_iter().filter(|schedule| schedule.task == "patrol").collect::<Vec<_>>();
+    let all =
+        controller.schedules().into_iter().filter(|schedule| schedule.task == ScheduleWord::Patrol).collect::<Vec<_>>();
     if all.is_empty() {
         let text = format!("Oem.Openraid.{PATROL}: no schedule has a patrol; add one, see /api/v1/schedules");
         return Err(Problem::new(409, "refused", text));
@@ -143,7 +144,7 @@ fn set_patrol(request: &Request, rate: u64) -> Result<(), Problem> {
         let input = ScheduleInput {
             every: format!("{}h", schedule.every_seconds / 3600),
             name: schedule.name,
-            task: schedule.task,
+            task: schedule.task.word().into(),
             arrays: schedule.arrays,
             window: schedule.window,
             rate: Some(rate.to_string()),

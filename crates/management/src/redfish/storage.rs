@@ -328,7 +328,7 @@ fn volume_document(array: &ArrayModel) -> Value {
     let policy = word(&WRITE_CACHES, setting(array, "write_cache"), "WriteThrough");
     let mut more = json!({
         "Status": conditions::with_status(array, state, health(array.health)),
-        "RAIDType": raid_type(&array.level),
+        "RAIDType": raid_type(&array.level.to_string()),
         "CapacityBytes": array.size_bytes,
         "BlockSizeBytes": array.block_bytes,
         "ReadCachePolicy": word(&READ_AHEADS, setting(array, "read_ahead"), "AdaptiveReadAhead"),

@@ -48,7 +48,7 @@ pub fn test(sinks: &[DesiredSink], name: Option<&str>) -> Result<Vec<TestModel>,
     });
     let results = meant.iter().zip(sent).map(|(sink, sent)| TestModel {
         sink: sink.name.clone(),
-        kind: sink.kind.word().into(),
+        kind: sink.kind.word(),
         error: sent.err(),
     });
     Ok(results.collect())

@@ -13,6 +13,7 @@ use crate::members::word_of;
 use crate::model::{ArrayModel, HealthWord};
 use crate::registry::Registry;
 use openraid_status::shell::command;
+use openraid_units::ArrayLevel;
 
 /// Maximum time of an answer. Stopping an array waits for its members.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
@@ -192,7 +193,8 @@ impl ControlServers {
     pub fn raw_drives(&self, name: &str) -> Result<Vec<ArrayModel>, Failure> {
         let mut found = Vec::new();
         for mut connection in self.connect()? {
-            let arrays = connection.list().unwrap_or_default().into_iter().filter(|known| known.level == "jbod");
+            let arrays =
+                connection.list().unwrap_or_default().into_iter().filter(|known| known.level == ArrayLevel::Jbod);
             let nth = |path: &str| path.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();
             found.extend(arrays.filter_map(|known| Some((nth(&known.name)?, known))));
         }

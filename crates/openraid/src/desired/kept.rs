@@ -5,6 +5,7 @@
 
 use openraid_config::{DesiredSink, DesiredSpare, DesiredState, FileValue};
 use openraid_management::{KeptModel, KeptSink};
+use openraid_status::SinkWord;
 
 use super::parse;
 use crate::exit::Failure;
@@ -87,7 +88,7 @@ pub fn understood(kept: &KeptModel) -> Result<DesiredState, Failure> {
 /// machine, in the configuration file.
 fn table(sink: &KeptSink) -> Result<String, Failure> {
     let name = &sink.name;
-    if !["webhook", "mail", "journald"].contains(&sink.kind.as_str()) {
+    if matches!(SinkWord::named(&sink.kind), None | Some(SinkWord::Exec)) {
         return Err(Failure::usage(format!(
             "sinks.{name}.kind: {:?} is not webhook, mail or journald; other kinds stand in the configuration file",
             sink.kind

@@ -78,7 +78,7 @@ pub fn sink(sink: &DesiredSink) -> SinkModel {
         SinkKind::Mail { to, .. } => to.join(", "),
         SinkKind::Journald { socket } => socket.display().to_string(),
     };
-    let (kind, level) = (sink.kind.word().into(), sink.level.word().into());
+    let (kind, level) = (sink.kind.word(), sink.level);
     SinkModel { name: sink.name.clone(), kind, level, target, line: sink.line, error: None }
 }
 
@@ -91,7 +91,7 @@ pub fn schedule(schedule: &DesiredSchedule) -> ScheduleModel {
     };
     ScheduleModel {
         name: schedule.name.clone(),
-        task: schedule.task.word().into(),
+        task: schedule.task.word(),
         rate,
         ssd,
         arrays: schedule.arrays.clone(),
@@ -351,7 +351,7 @@ impl ConfigModel {
         }
         for sink in &self.sinks {
             let SinkModel { name, kind, level, target, line, .. } = sink;
-            lines.push(format!("sink {name}: {kind} {target}, level {level} and above ({})", place(*line)));
+            lines.push(format!("sink {name}: {kind} {target}, level {} and above ({})", level.word(), place(*line)));
         }
         for schedule in &self.schedules {
             let arrays = if schedule.arrays.is_empty() { "all arrays".into() } else { schedule.arrays.join(", ") };

@@ -1,14 +1,15 @@
 //! The text output of an array, with the most important facts first, and the form of /proc/mdstat.
 
-use openraid_units::Bytes;
+use openraid_format::{layout_from_word, MdLevel};
+use openraid_units::{ArrayLevel, Bytes};
 
 use super::checks::last_check;
 use super::table::Table;
 use crate::alarms::AlarmModel;
 use crate::events::Level;
 use crate::model::{
-    AccessWord, ArrayModel, BitmapModel, HealthWord, MemberModel, ProfileModel, ProtectionModel, SessionWord,
-    StateWord, TaskModel, TaskWord,
+    AccessWord, ArrayModel, BitmapModel, HealthWord, LevelWord, MemberModel, ProfileModel, ProtectionModel,
+    SessionWord, StateWord, TaskModel, TaskWord,
 };
 use crate::quantity::{counted, human, human_rate, human_seconds, utc};
 
@@ -16,7 +17,7 @@ pub use openraid_core::news::VOLATILE;
 
 /// An array in one line.
 pub fn title(array: &ArrayModel) -> String {
-    let mut parts = vec![array.level.clone()];
+    let mut parts = vec![array.level.to_string()];
     if array.spans.is_empty() {
         let plural = if array.slots == 1 { "" } else { "s" };
         parts.push(format!("{} slot{plural}", array.slots));
@@ -120,10 +121,10 @@ pub fn unsynced_text(array: &ArrayModel) -> &'static str {
     unsynced_words(&array.level)
 }
 
-/// The same for a level by its name.
-pub fn unsynced_words(level: &str) -> &'static str {
+/// The same for a level.
+pub const fn unsynced_words(level: &LevelWord) -> &'static str {
     match level {
-        "raid1" | "raid10" => "copies not in sync",
+        LevelWord::Of(ArrayLevel::Raid1 | ArrayLevel::Raid10) => "copies not in sync",
         _ => "parity not in sync",
     }
 }
@@ -311,7 +312,7 @@ fn block_text(array: &ArrayModel) -> Option<String> {
 }
 
 fn set_facts(set: &ArrayModel, facts: &mut Table) {
-    if set.level == "jbod" {
+    if set.level == ArrayLevel::Jbod {
         return;
     }
     if let Some(task) = &set.task {
@@ -455,20 +456,30 @@ fn mdstat_set(set: &ArrayModel) -> String {
             format!("{name}[{number}]{}", mark(member))
         })
         .collect();
-    let level = if set.level == "single" { "raid1" } else { &set.level };
+    let level = match &set.level {
+        LevelWord::Of(ArrayLevel::Single) => &LevelWord::Of(ArrayLevel::Raid1),
+        level => level,
+    };
     let mut text =
         format!("{} : active {level} {}\n      {} blocks", set.name, members.join(" "), set.size_bytes / 1024);
     if let Some(version) = &set.metadata {
         text.push_str(&format!(" super {version}"));
     }
-    if let ("raid4" | "raid5" | "raid6", Some(chunk)) = (level, set.chunk_bytes) {
-        let algorithm = algorithm(level, set.layout.as_deref());
-        text.push_str(&format!(" level {}, {}k chunk, algorithm {algorithm}", &level[4..], chunk / 1024));
+    let md = match level {
+        LevelWord::Of(ArrayLevel::Raid4) => Some(MdLevel::Raid4),
+        LevelWord::Of(ArrayLevel::Raid5) => Some(MdLevel::Raid5),
+        LevelWord::Of(ArrayLevel::Raid6) => Some(MdLevel::Raid6),
+        _ => None,
+    };
+    if let (Some(md), Some(chunk)) = (md, set.chunk_bytes) {
+        let layout = set.layout.as_deref().and_then(|layout| layout_from_word(md, layout));
+        let (number, algorithm) = (md.number(), layout.unwrap_or(0));
+        text.push_str(&format!(" level {number}, {}k chunk, algorithm {algorithm}", chunk / 1024));
     } else if let Some(chunk) = set.chunk_bytes {
-        let word = if level == "linear" { "rounding" } else { "chunks" };
+        let word = if *level == ArrayLevel::Linear { "rounding" } else { "chunks" };
         text.push_str(&format!(" {}k {word}", chunk / 1024));
     }
-    if !matches!(level, "raid0" | "linear" | "jbod") {
+    if !matches!(level, LevelWord::Of(ArrayLevel::Raid0 | ArrayLevel::Linear | ArrayLevel::Jbod)) {
         text.push_str(&up_map(set));
     }
     text.push('\n');
@@ -493,13 +504,6 @@ fn up_map(set: &ArrayModel) -> String {
     };
     let map: String = (0..set.slots).map(|slot| if up(slot) { 'U' } else { '_' }).collect();
     format!(" [{}/{}] [{map}]", set.slots, map.matches('U').count())
-}
-
-/// md's number of a layout.
-fn algorithm(level: &str, layout: Option<&str>) -> u32 {
-    let level = openraid_format::level_from_word(level);
-    let number = level.and_then(|level| openraid_format::layout_from_word(level, layout?));
-    number.unwrap_or(0)
 }
 
 /// md counts the pages of its counters in memory: the pages with a marked region.

@@ -1,9 +1,9 @@
 //! The text output of a check's or repair's result.
 
-use openraid_units::Bytes;
+use openraid_units::{ArrayLevel, Bytes};
 
 use crate::checks::{AbortWord, CheckModel, CheckWord, MismatchModel, OutcomeModel};
-use crate::model::ArrayModel;
+use crate::model::{ArrayModel, LevelWord};
 use crate::quantity::{human, utc};
 
 /// Maximum number of ranges in `show`.
@@ -60,10 +60,12 @@ fn counts(kind: CheckWord, mismatches: u64, repaired: u64, left: u64, set: &Arra
 }
 
 /// Why mismatches are left, and the remedy.
-fn unattributed(level: &str) -> String {
+fn unattributed(level: &LevelWord) -> String {
     match level {
-        "raid4" | "raid5" => format!("RAID {} cannot attribute; `--trust-data` rewrites parity", &level[4..]),
-        "raid6" => "RAID 6 cannot attribute these; `--trust-data` rewrites parity".into(),
+        LevelWord::Of(level @ (ArrayLevel::Raid4 | ArrayLevel::Raid5)) => {
+            format!("{} cannot attribute; `--trust-data` rewrites parity", level.title())
+        }
+        LevelWord::Of(ArrayLevel::Raid6) => "RAID 6 cannot attribute these; `--trust-data` rewrites parity".into(),
         _ => "the copies do not tell which is right; `--trust-data` rewrites them from the first".into(),
     }
 }

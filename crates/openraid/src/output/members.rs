@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::bad_blocks;
 use crate::logical_blocks;
+use crate::model::LevelWord;
 use crate::output::array::unsynced_words;
 use crate::quantity::counted;
 use crate::server::recovery::BITMAP_REMADE;
@@ -58,7 +59,8 @@ pub struct SetVerdict {
     /// UUID of the set.
     pub uuid: String,
     /// Name of the level, such as `raid5`.
-    pub level: String,
+    #[schema(value_type = String)]
+    pub level: LevelWord,
     /// Number of slots of the set.
     pub slots: u16,
     /// Numbers of the slots without a usable member.

@@ -8,6 +8,7 @@ use openraid_format::Uuid;
 
 use super::{RegisteredArray, Registry, FILE_BYTES_MAX};
 use crate::kept::KeptSettings;
+use crate::model::LevelWord;
 
 /// The name of an array of which only a member's path is known.
 const UNNAMED: &str = "an array of the registry that cannot be read";
@@ -33,7 +34,7 @@ fn traces(text: &str) -> Vec<RegisteredArray> {
     let words: BTreeSet<&str> = text.split('"').collect();
     let of = |name: &str, uuid: Option<String>, members: Vec<String>| {
         let name = name.to_owned();
-        RegisteredArray { name, uuid, level: "unknown".into(), members, kept: KeptSettings::default() }
+        RegisteredArray { name, uuid, level: LevelWord::Unknown, members, kept: KeptSettings::default() }
     };
     let uuids = words.iter().filter(|word| word.parse::<Uuid>().is_ok());
     let mut found: Vec<RegisteredArray> = uuids.map(|uuid| of(uuid, Some((*uuid).to_owned()), Vec::new())).collect();

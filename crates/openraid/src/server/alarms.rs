@@ -21,6 +21,7 @@ use crate::registry::RegisteredArray;
 use openraid_status::alarm::DriveStep;
 use openraid_status::shell::command;
 use openraid_status::EventName;
+use openraid_units::ArrayLevel;
 
 /// Faults of a server that its status does not show.
 #[derive(Debug, Default)]
@@ -151,7 +152,7 @@ impl Server {
                 troubles.registry = None;
                 let known = |entry: &RegisteredArray| troubles.expected.iter().any(|known| known.name == entry.name);
                 let fresh: Vec<RegisteredArray> =
-                    entries.into_iter().filter(|entry| entry.level != "jbod" && !known(entry)).collect();
+                    entries.into_iter().filter(|entry| entry.level != ArrayLevel::Jbod && !known(entry)).collect();
                 troubles.expected.extend(fresh);
             }
             Err(failure) => troubles.registry = Some(failure.text),

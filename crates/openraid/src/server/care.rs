@@ -28,7 +28,7 @@ use crate::care::slow::{after, judge, DrivePace, Slow, WINDOWS};
 use crate::care::{program, shingled, smart};
 use crate::events::Level;
 use crate::members::{options, spec};
-use crate::model::{ArrayModel, MemberModel, StateWord};
+use crate::model::{ArrayModel, DriveClass, MemberModel, StateWord};
 use crate::output;
 use openraid_status::EventName;
 
@@ -435,7 +435,7 @@ fn of_member(
     }
     if let Some(slow) = care.slow.get(name).filter(|slow| slow.windows >= WINDOWS) {
         let millis = |ns: u64| format!("{}.{} ms", ns / 1_000_000, ns / 100_000 % 10);
-        let may_be_shingled = slow.last.writes && member.class.as_deref() != Some("ssd");
+        let may_be_shingled = slow.last.writes && member.class != Some(DriveClass::Ssd);
         let hint = if may_be_shingled { "; nearly all were writes: it may have shingled recording" } else { "" };
         let text = format!(
             "it is slow: a command takes {}, {} with most other members{hint}; look at its health and its cable",

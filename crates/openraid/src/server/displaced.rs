@@ -12,13 +12,14 @@ use openraid_status::alarm::Condition;
 use openraid_status::shell::{command, command_with, word};
 use openraid_status::EventName;
 use openraid_sys::{Displaced, Identity};
+use openraid_units::ArrayLevel;
 
 use super::news::{plain, News};
 use super::{Server, State};
 use crate::events::Level;
 use crate::exit::Failure;
 use crate::members::spec;
-use crate::model::{ArrayModel, JournalModel, MemberModel, StateWord};
+use crate::model::{ArrayModel, JournalModel, LevelWord, MemberModel, StateWord};
 
 /// Findings at the paths of drives, by the names of the drives.
 pub(super) type AllDisplaced = BTreeMap<String, DisplacedMember>;
@@ -142,10 +143,12 @@ fn next_step(array: &ArrayModel, member: &MemberModel) -> String {
     match member.state {
         StateWord::Spare => command("spare remove", [name, &drive]),
         StateWord::Rebuilding => command("fail", [name, &drive]),
-        _ if matches!(array.level.as_str(), "raid0" | "linear" | "jbod") => match array.addresses.first() {
-            Some(address) => format!("nbdcopy {} IMAGE", word(address)),
-            None => command("show", [name]),
-        },
+        _ if matches!(array.level, LevelWord::Of(ArrayLevel::Raid0 | ArrayLevel::Linear | ArrayLevel::Jbod)) => {
+            match array.addresses.first() {
+                Some(address) => format!("nbdcopy {} IMAGE", word(address)),
+                None => command("show", [name]),
+            }
+        }
         _ => command_with("replace", [name, &drive], "--with DRIVE"),
     }
 }

@@ -11,19 +11,19 @@ use openraid_core::slots::SlotSet;
 use openraid_format::{DeviceFlags, FeatureMap, MdLevel, Superblock};
 use openraid_runtime::member::DeviceNames;
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
-use openraid_units::{ArrayId, Nanos, Sectors, Slot};
+use openraid_units::{ArrayId, ArrayLevel, Nanos, Sectors, Slot};
 
 use super::rates::TaskRates;
 use super::settings::never_protected;
 use crate::exit::ArrayLabel;
 use crate::kept::Readd;
 use crate::model::{
-    AccessWord, ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, HealthWord, HostModel, MemberModel,
-    PolicyWord, ProfileModel, ProtectionModel, ReasonModel, SessionWord, StateWord, TaskModel,
+    AccessWord, ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, DriveClass, HealthWord, HostModel,
+    LevelWord, MemberModel, PolicyWord, ProfileModel, ProtectionModel, ReasonModel, SessionWord, StateWord, TaskModel,
 };
 use crate::quantity::eta_seconds;
 use crate::sets;
-use crate::words::layout_text;
+use crate::words::{from_md, layout_text};
 
 /// Combinations of losses that are looked at to say what an array survives; with more of them the answer is what
 /// has been shown so far, which errs on the safe side.
@@ -190,21 +190,21 @@ fn nested_model(
     })
 }
 
-/// A nested array's level in a word, from the superblock of a span.
-pub fn nested_level(span: &Superblock) -> String {
+/// The level of a nested array, from the superblock of a span.
+pub const fn nested_level(span: &Superblock) -> LevelWord {
     match span.level {
-        MdLevel::Raid5 => "raid50".into(),
-        MdLevel::Raid6 => "raid60".into(),
-        level => format!("raid0 over {level}"),
+        MdLevel::Raid5 => LevelWord::Of(ArrayLevel::Raid50),
+        MdLevel::Raid6 => LevelWord::Of(ArrayLevel::Raid60),
+        level => LevelWord::StripeOver(from_md(level)),
     }
 }
 
-/// A level in a word.
-pub fn level_word(superblock: &Superblock) -> String {
-    if superblock.level == MdLevel::Raid1 && superblock.raid_disks == 1 {
-        return "single".into();
+/// The level of a set.
+pub const fn level_word(superblock: &Superblock) -> LevelWord {
+    match superblock.level {
+        MdLevel::Raid1 if superblock.raid_disks == 1 => LevelWord::Of(ArrayLevel::Single),
+        level => LevelWord::Of(from_md(level)),
     }
-    superblock.level.to_string()
 }
 
 fn add_reasons<'a>(all: impl Iterator<Item = &'a ReasonModel>) -> Vec<ReasonModel> {
@@ -235,7 +235,7 @@ fn set_model(
     ArrayModel {
         name: superblock.map_or_else(String::new, sets::array_name),
         uuid: superblock.map(|s| s.set_uuid.to_string()),
-        level: superblock.map_or_else(|| "jbod".into(), level_word),
+        level: superblock.map_or(ArrayLevel::Jbod.into(), level_word),
         layout: superblock.and_then(|s| layout_text(s.level, s.layout)),
         chunk_bytes: chunk,
         outer_chunk_bytes: None,
@@ -383,8 +383,8 @@ fn task_model(task: &TaskStatus, rate: u64) -> TaskModel {
 }
 
 /// The class of a drive, if it is known.
-pub fn class_word(names: &DeviceNames) -> Option<&'static str> {
-    names.rotates.map(|rotates| if rotates { "rotating" } else { "ssd" })
+pub fn class_word(names: &DeviceNames) -> Option<DriveClass> {
+    names.rotates.map(|rotates| if rotates { DriveClass::Rotating } else { DriveClass::Ssd })
 }
 
 /// What md's flag of a member means here.
@@ -413,7 +413,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         serial: drive.and_then(|view| view.names.serial.clone()),
         model: drive.and_then(|view| view.names.model.clone()),
         bay: drive.and_then(|view| view.names.bay.clone()),
-        class: drive.and_then(|view| class_word(&view.names)).map(Into::into),
+        class: drive.and_then(|view| class_word(&view.names)),
         smart: None,
         member: drive.map(|view| view.member.clone()),
         state,

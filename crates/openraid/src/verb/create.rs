@@ -21,6 +21,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::kept::KeptSettings;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{lasting_spec, open_every, options, word_of, NewFiles, MISSING};
+use crate::model::LevelWord;
 use crate::quantity::{counted, human};
 use crate::registry::RegisteredArray;
 use crate::room::short_of_room;
@@ -28,7 +29,7 @@ use crate::server::members::{check_free, contents};
 use crate::server::view::{survives_losses, unprotected};
 use crate::trial::quiet_service;
 use crate::wiping;
-use crate::words::{self, layout_text};
+use crate::words::{self, from_md, layout_text};
 use openraid_core::slots::SlotSet;
 use openraid_status::shell::{command, command_with};
 
@@ -40,7 +41,8 @@ pub(super) struct CreateBody {
     /// UUID of the array; null for a dry run.
     uuid: Option<String>,
     /// Name of the level, such as `raid5`.
-    level: String,
+    #[schema(value_type = String)]
+    level: LevelWord,
     /// mdadm's name of the layout, if the level has layouts.
     layout: Option<String>,
     /// Size of a chunk; null if the level has no chunks.
@@ -273,8 +275,8 @@ fn body(
     let present = |plan: &Assembly| SlotSet::first_n(plan.geometry.members()).minus(plan.missing);
     let size = shape.size(plans);
     let level = match shape.level {
-        ArrayLevel::Raid50 | ArrayLevel::Raid60 | ArrayLevel::Single => shape.level.word().into(),
-        _ => shape.md.to_string(),
+        ArrayLevel::Raid50 | ArrayLevel::Raid60 | ArrayLevel::Single => shape.level.into(),
+        _ => from_md(shape.md).into(),
     };
     CreateBody {
         name: arguments.name.clone(),
@@ -302,7 +304,7 @@ fn body(
 fn print_body(context: &Context, body: &CreateBody, exit: Exit) -> Exit {
     let mut lines = Vec::new();
     let verb = if body.dry_run { "would be created" } else { "created" };
-    let mut shape = vec![body.level.clone(), counted(body.slots as u64, "slot", "slots")];
+    let mut shape = vec![body.level.to_string(), counted(body.slots as u64, "slot", "slots")];
     if body.spans > 1 {
         shape.push(counted(body.spans as u64, "span", "spans"));
     }
@@ -406,7 +408,7 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
     let body = CreateBody {
         name: arguments.name.clone(),
         uuid: None,
-        level: "jbod".into(),
+        level: ArrayLevel::Jbod.into(),
         layout: None,
         chunk_bytes: None,
         spans: 1,

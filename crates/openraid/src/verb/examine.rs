@@ -12,7 +12,7 @@ use crate::arguments::ExamineArguments;
 use crate::exit::{Exit, Outcome};
 use crate::lockless::{self, Lockless};
 use crate::members::{is_md0, open_some, options, read_md0, spec, unfit, Unfit};
-use crate::model::JournalModel;
+use crate::model::{JournalModel, LevelWord};
 use crate::output::table::Table;
 use crate::quantity::{counted, human, sold, utc};
 use crate::server::view::level_word;
@@ -71,7 +71,8 @@ struct SuperblockBody {
     /// UUID of the set.
     uuid: String,
     /// Name of the level, such as `raid5`.
-    level: String,
+    #[schema(value_type = String)]
+    level: LevelWord,
     /// Number of the level, as md stores it.
     level_number: i32,
     /// mdadm's name of the layout, if the level has layouts.

@@ -21,7 +21,7 @@ use crate::model::{
 use crate::output::loss::LossEstimate;
 use crate::output::table::Table;
 use crate::quantity::{counted, human};
-use crate::registry::{is_nested, Registry};
+use crate::registry::Registry;
 use crate::server::members::check_free;
 use crate::trial::quiet_service;
 use crate::wiping;
@@ -219,7 +219,7 @@ pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
         let known = entries.iter().find(|entry| entry.uuid.as_ref() == Some(&array.uuid));
         array.name = known.map(|entry| entry.name.clone());
     }
-    let nested = entries.iter().filter(|entry| entry.uuid.is_some() && is_nested(&entry.level));
+    let nested = entries.iter().filter(|entry| entry.uuid.is_some() && entry.level.is_nested());
     for entry in nested {
         if !unnamed(journal) {
             return;

@@ -93,7 +93,7 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[RegisteredArray]) -> Str
         let is_offline = array.health == HealthWord::Offline;
         table.row([
             array.name.clone(),
-            array.level.clone(),
+            array.level.to_string(),
             if is_offline { "-".into() } else { human(Bytes(array.size_bytes)) },
             state.collect::<Vec<_>>().join("; "),
             if is_offline { array.slots.to_string() } else { array.attached().count().to_string() },
@@ -101,7 +101,7 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[RegisteredArray]) -> Str
     }
     for entry in remembered {
         let state = "offline".into();
-        table.row([entry.name.clone(), entry.level.clone(), "-".into(), state, entry.members.len().to_string()]);
+        table.row([entry.name.clone(), entry.level.to_string(), "-".into(), state, entry.members.len().to_string()]);
     }
     table.text() + &drives_text(served, remembered, &|member| DeviceNames::of(Path::new(member)))
 }
@@ -144,6 +144,8 @@ fn drives_text(
 
 #[cfg(test)]
 mod tests {
+    use openraid_units::ArrayLevel;
+
     use super::*;
 
     #[test]
@@ -151,7 +153,7 @@ mod tests {
         let entry = RegisteredArray {
             name: "data".into(),
             uuid: None,
-            level: "raid1".into(),
+            level: ArrayLevel::Raid1.into(),
             members: vec!["/dev/sdb".into(), "/srv/file".into()],
             kept: crate::kept::KeptSettings::default(),
         };

@@ -195,7 +195,7 @@ fn alarms(context: &Context) -> Result<Keeper, Failure> {
 
 /// The arrays that must be served, without raw drives. With --flat, the spans are served and not the array over them.
 fn expected(arguments: &ServeArguments, wanted: &ArraysToServe) -> Vec<RegisteredArray> {
-    let asked = wanted.asked.iter().filter(|entry| entry.level != "jbod" && !arguments.flat);
+    let asked = wanted.asked.iter().filter(|entry| entry.level != ArrayLevel::Jbod && !arguments.flat);
     asked.cloned().collect()
 }
 

@@ -15,7 +15,7 @@ use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
 use openraid_management::Options;
 use openraid_sys::Use;
-use openraid_units::Sectors;
+use openraid_units::{ArrayLevel, Sectors};
 use serde_json::Value;
 
 use super::super::Server;
@@ -269,8 +269,10 @@ impl Lab {
         let array = self.host.server.array(name).expect("it is served");
         let members: Vec<_> = array.sets().into_iter().flat_map(|set| &set.members).collect();
         let there = members.iter().filter(|member| member.state == StateWord::InSync);
-        let path =
-            there.clone().nth(nth - 1 + usize::from(array.level == "raid0")).and_then(|member| member.member.clone());
+        let path = there
+            .clone()
+            .nth(nth - 1 + usize::from(array.level == ArrayLevel::Raid0))
+            .and_then(|member| member.member.clone());
         File::options().write(true).open(path.expect("a file")).and_then(|file| file.set_len(0)).expect("it is ours");
         let mut client = DemoClient::connect(self.host.socket(), name).expect("it is served");
         assert!(client.read(0, 1 << 20).is_err(), "{name} cannot be read");

@@ -64,7 +64,7 @@ impl Server {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let CreationPlan { shape, plans, holds, members } = planned(creation, Use::ReadExclusive)?;
         let mut classes = members.iter().map(|(opened, _)| class_word(&opened.medium.names()));
-        let class = classes.next().flatten().filter(|first| classes.all(|other| other == Some(first)));
+        let class = classes.next().flatten().filter(|first| classes.all(|other| other == Some(*first)));
         let is_for = |offer: &OfferModel| offer.levels.is_empty() || offer.levels.contains(&shape.md.to_string());
         let survives = |plan: &Assembly| survives_losses(&plan.geometry, SlotSet::first_n(plan.geometry.members()));
         let layout = layout_text(shape.md, shape.layout).map_or_else(String::new, |layout| format!(", {layout}"));
@@ -77,9 +77,9 @@ impl Server {
             holds,
             offers: settings::offers()
                 .into_iter()
-                .filter(|offer| class == Some(&offer.class) && is_for(offer))
+                .filter(|offer| class == Some(offer.class) && is_for(offer))
                 .collect(),
-            class: class.map(Into::into),
+            class,
         })
     }
 
@@ -142,6 +142,7 @@ mod tests {
     use std::sync::Arc;
 
     use openraid_runtime::member::paced::{set_models, DriveTiming, TimingProfile};
+    use openraid_status::DriveClass;
     use openraid_units::{DriveId, Sectors};
 
     use crate::in_process::InProcess;
@@ -190,15 +191,15 @@ mod tests {
             let plan = host.server.plan_new(&creation).unwrap_or_else(|failure| panic!("{}", failure.text));
             let offers: Vec<String> =
                 plan.offers.iter().map(|offer| format!("{}={}", offer.setting, offer.value)).collect();
-            (plan.class.unwrap_or_default(), offers.join(" "))
+            (plan.class, offers.join(" "))
         };
         let (disk, flash) = ("disk", "flash");
-        assert_eq!(plan("1", [disk, disk]), ("rotating".into(), "adaptive=on".into()));
-        assert_eq!(plan("0", [disk, disk]), ("rotating".into(), String::new()));
-        assert_eq!(plan("1", [flash, flash]), ("ssd".into(), "rebuild.rate=500M scrub.rate=250M".into()));
-        assert_eq!(plan("1", [disk, flash]), (String::new(), String::new()));
-        assert_eq!(plan("1", ["", flash]), (String::new(), String::new()));
-        assert_eq!(plan("1", ["", ""]), (String::new(), String::new()));
+        assert_eq!(plan("1", [disk, disk]), (Some(DriveClass::Rotating), "adaptive=on".into()));
+        assert_eq!(plan("0", [disk, disk]), (Some(DriveClass::Rotating), String::new()));
+        assert_eq!(plan("1", [flash, flash]), (Some(DriveClass::Ssd), "rebuild.rate=500M scrub.rate=250M".into()));
+        assert_eq!(plan("1", [disk, flash]), (None, String::new()));
+        assert_eq!(plan("1", ["", flash]), (None, String::new()));
+        assert_eq!(plan("1", ["", ""]), (None, String::new()));
         std::fs::remove_dir_all(&folder).expect("it is ours");
         host.stop();
     }

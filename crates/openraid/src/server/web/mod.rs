@@ -107,7 +107,7 @@ fn event(event: &Event) -> EventModel {
     let what = event.what.clone();
     EventModel {
         number: event.number,
-        level: event.level.word().into(),
+        level: event.level,
         at_seconds: what.at_seconds,
         event: what.event,
         array: what.array,

@@ -11,6 +11,7 @@ use crate::arguments::ServeArguments;
 use crate::exit::{grouped, Failure};
 use crate::kept::KeptSettings;
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, unopened, written_spec, Among};
+use crate::model::LevelWord;
 use crate::registry::RegisteredArray;
 use crate::server::desired::InForce;
 use crate::server::problems;
@@ -132,7 +133,7 @@ fn of_file(desired: &DesiredArray) -> RegisteredArray {
         ArrayId::Name(_) => None,
     };
     let (name, members) = (desired.id.to_string(), desired.members.clone());
-    RegisteredArray { name, uuid, level: "unknown".into(), members, kept: KeptSettings::default() }
+    RegisteredArray { name, uuid, level: LevelWord::Unknown, members, kept: KeptSettings::default() }
 }
 
 /// The failure to serve arrays of these names. If another server has such an array, this reason comes first.
@@ -208,6 +209,8 @@ impl ArraysToServe {
 
 #[cfg(test)]
 mod tests {
+    use openraid_units::ArrayLevel;
+
     use super::*;
 
     #[test]
@@ -215,7 +218,7 @@ mod tests {
         let entry = |name: &str, member: &str| RegisteredArray {
             name: name.into(),
             uuid: Some("00000000:00000000:00000000:00000001".into()),
-            level: "raid1".into(),
+            level: ArrayLevel::Raid1.into(),
             members: vec![member.into()],
             kept: KeptSettings::default(),
         };
