@@ -53,16 +53,16 @@ fn report(
     theirs: &mut dyn FnMut(),
 ) -> bool {
     let rounds = TURN_BYTES / (len * blocks);
-    let (mut own, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut mine, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TURNS {
         let (a, b) = (turn(rounds, ours), turn(rounds, theirs));
-        own.push(a);
+        mine.push(a);
         other.push(b);
         ratios.push(b / a);
     }
     let ratio = median(ratios);
     let verdict = goal.map_or("", |goal| if ratio >= goal { "ok" } else { "SHORT" });
-    println!("{name:10} {blocks:3} {:5}K {:9.0} {:9.0} {ratio:6.2} {verdict}", len >> 10, median(own), median(other));
+    println!("{name:10} {blocks:3} {:5}K {:9.0} {:9.0} {ratio:6.2} {verdict}", len >> 10, median(mine), median(other));
     verdict != "SHORT"
 }
 

@@ -174,8 +174,8 @@ fn measure(folder: &Path, level: MdLevel, count: usize, in_memory: bool) {
     for (number, journal) in journals.iter().enumerate() {
         let service = started(limits(128));
         attach(&service, journal);
-        let own = members(folder, &format!("{name}-{number}"), count, in_memory);
-        let array = new_array(&service, level, own, false);
+        let members = members(folder, &format!("{name}-{number}"), count, in_memory);
+        let array = new_array(&service, level, members, false);
         services.push((service, array));
     }
     // Which comes first has an effect, as files and their system settle: each way comes first in its turn.
@@ -200,10 +200,10 @@ fn measure(folder: &Path, level: MdLevel, count: usize, in_memory: bool) {
         figures[2],
         figures[2] / figures[0],
         figures[2] / figures[1],
-        figures.get(3).map_or_else(String::new, |own| format!(
-            ", journal in memory {own:7.0}/s (x{:.2}, x{:.2})",
-            own / figures[0],
-            own / figures[1]
+        figures.get(3).map_or_else(String::new, |fastest| format!(
+            ", journal in memory {fastest:7.0}/s (x{:.2}, x{:.2})",
+            fastest / figures[0],
+            fastest / figures[1]
         ))
     );
     for (service, _) in services {
@@ -222,8 +222,8 @@ fn measure_log(folder: &Path, in_memory: bool) {
     let services: Vec<(Service, ArrayId)> = [false, true]
         .map(|ppl| {
             let service = started(Limits::default());
-            let own = members(folder, &format!("ppl-{ppl}-{in_memory}"), 4, in_memory);
-            let array = new_array(&service, MdLevel::Raid5, own, ppl);
+            let members = members(folder, &format!("ppl-{ppl}-{in_memory}"), 4, in_memory);
+            let array = new_array(&service, MdLevel::Raid5, members, ppl);
             (service, array)
         })
         .into_iter()

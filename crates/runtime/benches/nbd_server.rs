@@ -167,11 +167,11 @@ type Case = (Load, &'static [usize], Option<f64>, Option<f64>, Option<f64>);
 fn measure() {
     let folder: PathBuf = std::env::temp_dir().join(format!("openraid-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let own = std::env::current_exe().expect("this program");
+    let program = std::env::current_exe().expect("this program");
     let size = format!("{}M", LOAD_MIB + 64);
     let peer_arguments = ["-f", "-U", "SOCKET", "memory", &size];
     let peer = Server::start("nbdkit memory", &folder, Path::new("nbdkit"), &peer_arguments, "");
-    let array = |name, level, count| Server::start(name, &folder, &own, &["serve", level, count, "SOCKET"], "disk");
+    let array = |name, level, count| Server::start(name, &folder, &program, &["serve", level, count, "SOCKET"], "disk");
     let arrays = [
         array("raid0 x4", "0", "4"),
         array("raid1 x2", "1", "2"),

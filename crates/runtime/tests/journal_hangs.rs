@@ -112,7 +112,10 @@ impl Rig {
     fn wait_for_both(&self, meanwhile: impl Fn()) {
         self.wait_for("mirrored", |status| {
             meanwhile();
-            status.journal.as_ref().is_some_and(|own| own.devices.iter().filter(|(_, works)| *works).count() == 2)
+            status
+                .journal
+                .as_ref()
+                .is_some_and(|journal| journal.devices.iter().filter(|(_, works)| *works).count() == 2)
         });
     }
 

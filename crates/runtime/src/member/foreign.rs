@@ -107,14 +107,16 @@ pub(super) fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Foreign, Pr
     let (tail, bad_tail) = read_end(tail_lba, (size - start).sectors_floor(), capacity, read)?;
     let stretches = [Stretch { start: Bytes::ZERO, bytes: &head }, Stretch { start, bytes: &tail }];
     let data_at = stretches.iter().find_map(first_data).or(bad_head).or(bad_tail);
-    let own = detect_foreign(size, &stretches);
-    let own = own.list().iter().map(|finding| Signature { kind: SignatureKind::Own(finding.kind), at: finding.at });
-    let mut signatures: Vec<Signature> = own.collect();
+    let found = detect_foreign(size, &stretches);
+    let found = found.list().iter().map(|finding| Signature { kind: SignatureKind::Own(finding.kind), at: finding.at });
+    let mut signatures: Vec<Signature> = found.collect();
     if data_at.is_some() {
         // A missing program is no reason to refuse the drive: it may be a member, and its content is not taken as blank.
         let named = copy_of(size, &stretches).map(|copy| named(&copy)).unwrap_or_default();
         let is_new = |signature: &Signature, known: &[Signature]| {
-            !known.iter().any(|own| own.name() == signature.name() && own.at.get() / 512 == signature.at.get() / 512)
+            !known
+                .iter()
+                .any(|other| other.name() == signature.name() && other.at.get() / 512 == signature.at.get() / 512)
         };
         let new: Vec<Signature> = named.into_iter().filter(|signature| is_new(signature, &signatures)).collect();
         signatures.extend(new);

@@ -245,7 +245,7 @@ fn read_bitmap(
             found.bitmap_error = Some(error);
             // The engine must see that there is one that it does not know.
             if error.is_other_kind() {
-                let len = LocklessHeader::decode(&bytes).map_or(header, |own| own.bytes().sectors_ceil());
+                let len = LocklessHeader::decode(&bytes).map_or(header, |header| header.bytes().sectors_ceil());
                 found.bitmap = Some(read_range(lba, len.min(room).min(BITMAP_READ_MAX), capacity, read)?);
             }
         }

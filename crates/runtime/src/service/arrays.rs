@@ -112,9 +112,9 @@ impl ServiceHandle {
 
     /// No host made the reads and writes that start an array: do not count them.
     pub(super) fn count_hosts(&self, array: &StartedArray) {
-        for own in array.spans.iter().chain([array]) {
+        for counted in array.spans.iter().chain([array]) {
             // It is refused if the array does not run any more: then there is nothing to count.
-            let _ = self.admin(AdminCommand::CountHosts { array: own.array });
+            let _ = self.admin(AdminCommand::CountHosts { array: counted.array });
         }
     }
 
@@ -122,7 +122,7 @@ impl ServiceHandle {
         let uuid = set[0].probed.look.superblock.as_ref().map(|superblock| superblock.set_uuid);
         // Data that was discarded by name is lost.
         options.journal_lost |= self.status()?.journal.is_some_and(|journal| {
-            journal.arrays.iter().any(|own| Some(own.set_uuid) == uuid && own.state == ArrayState::Discarded)
+            journal.arrays.iter().any(|known| Some(known.set_uuid) == uuid && known.state == ArrayState::Discarded)
         });
         let candidates: Vec<Candidate> = set.iter().filter_map(|m| m.probed.candidate(m.drive)).collect();
         let plan = assemble::plan(&candidates, options).map_err(StartError::Assemble)?;

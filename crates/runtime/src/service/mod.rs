@@ -365,8 +365,8 @@ impl ServiceHandle {
         self.limits_pool
     }
 
-    fn request(&self, array: ArrayId, own: OwnRequest) -> Result<Vec<u8>, ServiceError> {
-        let result: Result<Vec<u8>, ReplyStatus> = self.order(|answer| Order::Request(array, own, answer))?;
+    fn request(&self, array: ArrayId, request: OwnRequest) -> Result<Vec<u8>, ServiceError> {
+        let result: Result<Vec<u8>, ReplyStatus> = self.order(|answer| Order::Request(array, request, answer))?;
         result.map_err(ServiceError::Request)
     }
 

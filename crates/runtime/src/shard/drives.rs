@@ -241,7 +241,7 @@ impl Drives {
     /// Drives whose devices are gone since the last call.
     pub fn take_lost(&mut self) -> Vec<DriveId> {
         let numbers = (0..).map(DriveId).take(self.table.len());
-        let fresh = |drive: &DriveId| self.table[drive.index()].as_ref().is_some_and(|own| !own.is_lost);
+        let fresh = |drive: &DriveId| self.table[drive.index()].as_ref().is_some_and(|entry| !entry.is_lost);
         let lost: Vec<DriveId> = numbers.filter(fresh).filter(|drive| self.is_gone(*drive)).collect();
         for drive in &lost {
             self.table[drive.index()].as_mut().expect("just seen").is_lost = true;

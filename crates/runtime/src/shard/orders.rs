@@ -132,8 +132,8 @@ impl Shard {
         self.drives.detach(drive, epoll, pool, *now);
     }
 
-    fn own_request(&mut self, array: ArrayId, own: OwnRequest, answer: Answer<Result<Vec<u8>, ReplyStatus>>) {
-        let (kind, offset, len, payload) = match own {
+    fn own_request(&mut self, array: ArrayId, request: OwnRequest, answer: Answer<Result<Vec<u8>, ReplyStatus>>) {
+        let (kind, offset, len, payload) = match request {
             OwnRequest::Read { offset, len } => {
                 (RequestKind::Read, offset, u64::from(len), Payload::Own(vec![0; len as usize]))
             }

@@ -42,7 +42,7 @@ impl FoundDevices {
 
     /// The names of the devices.
     pub(super) fn names(&self) -> String {
-        names(self.devices.iter().map(|own| &own.spec))
+        names(self.devices.iter().map(|device| &device.spec))
     }
 
     /// The error: the journal was used later without these devices.
@@ -53,7 +53,7 @@ impl FoundDevices {
     /// The error: the other device is missing.
     #[must_use]
     pub fn other_missing(&self) -> JournalStartError {
-        let whole = self.superblocks.iter().position(|own| !own.unfinished).unwrap_or(0);
+        let whole = self.superblocks.iter().position(|superblock| !superblock.unfinished).unwrap_or(0);
         let device = self.devices[whole].spec.text.clone();
         match self.devices.get(1 - whole) {
             Some(other) => JournalStartError::NotTheOther { device, unfinished: other.spec.text.clone() },
@@ -64,7 +64,7 @@ impl FoundDevices {
 
 fn is_half(superblocks: &[JournalSuperblock]) -> bool {
     match superblocks {
-        [own] => own.mirrors == 2,
+        [one] => one.mirrors == 2,
         [whole, other] | [other, whole] if other.unfinished && !whole.unfinished => {
             // The unfinished device has the epoch of the complete one if it is being resynced, and the epoch before it if
             // its join is announced.
@@ -104,20 +104,21 @@ pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
     let mut tallies = Vec::new();
     for (array, index) in journal.superblock.arrays.iter().zip(0_u8..) {
         let Some(array) = array else { continue };
-        let mut own = Tally { set_uuid: array.set_uuid, state: array.state, entries: 0, data: Sectors::ZERO, redos: 0 };
+        let mut of_array =
+            Tally { set_uuid: array.set_uuid, state: array.state, entries: 0, data: Sectors::ZERO, redos: 0 };
         for (sequence, entry) in entries_of(journal) {
             let counts = array.state != ArrayState::Discarded && sequence >= array.first_sequence;
             let mut records = entry.records.iter().filter(|record| counts && record.array() == index).peekable();
-            own.entries += u64::from(records.peek().is_some());
+            of_array.entries += u64::from(records.peek().is_some());
             for record in records {
                 match record {
-                    JournalRecord::Data { sectors, .. } => own.data += *sectors,
-                    JournalRecord::Redo { .. } | JournalRecord::RedoRef { .. } => own.redos += 1,
+                    JournalRecord::Data { sectors, .. } => of_array.data += *sectors,
+                    JournalRecord::Redo { .. } | JournalRecord::RedoRef { .. } => of_array.redos += 1,
                     _ => {}
                 }
             }
         }
-        tallies.push(own);
+        tallies.push(of_array);
     }
     tallies
 }
@@ -126,19 +127,22 @@ pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
 /// state are those of the first array.
 #[must_use]
 pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
-    let own: Vec<Tally> = tally(journal).into_iter().filter(|own| arrays.contains(&own.set_uuid)).collect();
+    let tallies: Vec<Tally> = tally(journal).into_iter().filter(|tally| arrays.contains(&tally.set_uuid)).collect();
     let superblock = &journal.superblock;
     let indices: Vec<u8> = arrays.iter().filter_map(|uuid| superblock.index_of(*uuid)).collect();
     let speaks = |(sequence, entry): &(u64, &FoundEntry)| {
-        entry.records.iter().any(|own| indices.contains(&own.array()) && superblock.counts(own.array(), *sequence))
+        entry
+            .records
+            .iter()
+            .any(|record| indices.contains(&record.array()) && superblock.counts(record.array(), *sequence))
     };
     let entries = entries_of(journal).filter(speaks).count();
     Tally {
-        set_uuid: own.first().map_or(Uuid([0; 16]), |own| own.set_uuid),
-        state: own.first().map_or(ArrayState::Discarded, |own| own.state),
+        set_uuid: tallies.first().map_or(Uuid([0; 16]), |tally| tally.set_uuid),
+        state: tallies.first().map_or(ArrayState::Discarded, |tally| tally.state),
         entries: entries as u64,
-        data: own.iter().map(|own| own.data).sum(),
-        redos: own.iter().map(|own| own.redos).sum(),
+        data: tallies.iter().map(|tally| tally.data).sum(),
+        redos: tallies.iter().map(|tally| tally.redos).sum(),
     }
 }
 
@@ -224,8 +228,8 @@ pub(super) fn look_beside(
     let mut notes = Vec::new();
     let (devices, superblocks) = open_each(specs, options, wanted, held, &mut notes)?;
     let (leased, wanted) = (Leased::new(devices), wanted.clone());
-    let own = leased.clone();
-    let asked = ask("journal-read", move |heartbeat| read(&own, superblocks, &wanted, notes, heartbeat));
+    let lent = leased.clone();
+    let asked = ask("journal-read", move |heartbeat| read(&lent, superblocks, &wanted, notes, heartbeat));
     let answer = asked.and_then(|asked| held.wait(asked, JOURNAL_SILENCE_MAX, leased.specs.iter()));
     answer.unwrap_or_else(|unanswered| {
         // The thread hangs on the device that it reads; the others are free.
@@ -281,15 +285,15 @@ fn read(
 
 /// Can a log have entries of arrays other than those whose entries are void?
 fn may_know_of_others(superblocks: &[JournalSuperblock], void: &[Uuid]) -> bool {
-    let knows = |own: &JournalSuperblock| {
-        let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
+    let knows = |superblock: &JournalSuperblock| {
+        let arrays = superblock.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
         arrays.into_iter().any(|array| !void.contains(&array.set_uuid))
     };
     // A device with an older epoch does not know later discards. An unfinished device, of any epoch, does not know
     // writes that were acknowledged since it began to join.
-    let finished = || superblocks.iter().filter(|own| !own.unfinished);
-    let epoch = finished().map(|own| own.epoch).max();
-    epoch.is_none() || finished().any(|own| Some(own.epoch) == epoch && knows(own))
+    let finished = || superblocks.iter().filter(|superblock| !superblock.unfinished);
+    let epoch = finished().map(|superblock| superblock.epoch).max();
+    epoch.is_none() || finished().any(|superblock| Some(superblock.epoch) == epoch && knows(superblock))
 }
 
 /// Open the devices and read the superblock of each. If one of two is dead, the other one is enough if it has
@@ -307,12 +311,13 @@ fn open_each(
     for look in looks {
         let spec = look.spec;
         let found = look.wait(JOURNAL_SILENCE_MAX).and_then(|(device, superblock)| {
-            let superblock = superblock
-                .and_then(|own| wanted.controller.map_or(Ok(()), |id| own.check_controller(id)).map(|()| own));
+            let superblock = superblock.and_then(|superblock| {
+                wanted.controller.map_or(Ok(()), |id| superblock.check_controller(id)).map(|()| superblock)
+            });
             Ok((device, superblock.map_err(|error| device_error(spec, error))?))
         });
         match found {
-            Ok(own) => whole.push(own),
+            Ok(opened) => whole.push(opened),
             Err(error) => failed = failed.or(Some((spec, error))),
         }
     }
@@ -387,9 +392,9 @@ mod tests {
         let (journal, controller) = (Uuid([1; 16]), Uuid([2; 16]));
         let block = BlockSize::new(512).expect("a size");
         let made = JournalSuperblock::new(journal, controller, Sectors::mib(16), block, (0, 2));
-        let mut own = JournalSuperblock { epoch, unfinished, ..made.expect("large enough") };
-        own.arrays[0] = array.map(|state| JournalArray { set_uuid: ARRAY, state, first_sequence: 1 });
-        own
+        let mut superblock = JournalSuperblock { epoch, unfinished, ..made.expect("large enough") };
+        superblock.arrays[0] = array.map(|state| JournalArray { set_uuid: ARRAY, state, first_sequence: 1 });
+        superblock
     }
 
     #[test]

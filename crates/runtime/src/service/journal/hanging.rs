@@ -42,21 +42,21 @@ impl Hanging {
     }
 
     fn gave_up<'a>(&self, specs: impl Iterator<Item = &'a MemberSpec>, watch: &Watch, opens: bool) {
-        let own = specs.filter_map(|spec| match &spec.place {
+        let given_up = specs.filter_map(|spec| match &spec.place {
             Place::Path(path) => Some(GivenUp { path: path.clone(), watch: watch.clone(), opens }),
             Place::Ram(_) | Place::Model(_) | Place::Remote(_) => None,
         });
-        self.known().given_up.extend(own);
+        self.known().given_up.extend(given_up);
     }
 
     /// The paths of devices that hang. A path that another drive uses now does not hang, even if a device hung there
     /// before.
     fn paths(&self, attached: &[DriveView]) -> Vec<PathBuf> {
         let mut known = self.known();
-        known.given_up.retain(|own| own.watch.goes_on());
+        known.given_up.retain(|device| device.watch.goes_on());
         let drives = known.drives.iter().map(|(_, name)| name.into());
-        let given_up = known.given_up.iter().map(|own| own.path.clone());
-        let is_hanging = |drive| known.drives.iter().any(|(own, _)| *own == drive);
+        let given_up = known.given_up.iter().map(|device| device.path.clone());
+        let is_hanging = |drive| known.drives.iter().any(|(other, _)| *other == drive);
         let in_use = |path: &PathBuf| {
             let mut others = attached.iter().filter(|view| !is_hanging(view.drive));
             others.any(|view| Path::new(&view.member) == path)
@@ -67,7 +67,7 @@ impl Hanging {
     /// Does an abandoned thread still wait for the open of this path?
     fn is_being_opened(&self, path: &Path) -> bool {
         let known = self.known();
-        known.given_up.iter().any(|own| own.opens && own.path == path && own.watch.is_silent())
+        known.given_up.iter().any(|device| device.opens && device.path == path && device.watch.is_silent())
     }
 }
 
@@ -148,8 +148,8 @@ impl ServiceHandle {
             match self.detach(*drive) {
                 Err(error) if is_outstanding(&error) => {
                     let status = self.status()?;
-                    let own = status.drives.into_iter().find(|view| view.drive == *drive);
-                    self.hanging.known().drives.extend(own.map(|view| (*drive, view.member)));
+                    let view = status.drives.into_iter().find(|view| view.drive == *drive);
+                    self.hanging.known().drives.extend(view.map(|view| (*drive, view.member)));
                 }
                 detached => result = result.and(detached.map_err(JournalStartError::from)),
             }
@@ -169,7 +169,7 @@ impl ServiceHandle {
             if is_there && self.detach(drive).is_err_and(|error| is_outstanding(&error)) {
                 continue;
             }
-            self.hanging.known().drives.retain(|(own, _)| *own != drive);
+            self.hanging.known().drives.retain(|(other, _)| *other != drive);
         }
         Ok(Held { paths: self.hanging.paths(&self.status()?.drives), hanging: self.hanging.clone() })
     }

@@ -68,11 +68,11 @@ pub fn ask<T: Send + 'static>(
 ) -> Result<Asked<T>, Unanswered> {
     let (sender, answer) = mpsc::channel();
     let heartbeat = Heartbeat::default();
-    let own = heartbeat.clone();
+    let beat = heartbeat.clone();
     let spawned = thread::Builder::new().name(name.into()).spawn(move || {
-        let _watched = own.clone();
+        let _watched = beat.clone();
         // The caller may have stopped waiting.
-        let _ = sender.send(work(own));
+        let _ = sender.send(work(beat));
     });
     spawned.map_err(|error| Unanswered::NoThread(error.to_string()))?;
     Ok(Asked { answer, heartbeat })

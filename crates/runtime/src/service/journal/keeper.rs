@@ -51,9 +51,10 @@ impl JournalKeeper {
     pub fn start(handle: ServiceHandle, request: JournalRequest) -> Result<Self, JournalStartError> {
         let (sender, news) = mpsc::channel();
         let shared = Arc::new(Shared { request: Mutex::new(request), trouble: Mutex::new(None) });
-        let own = Arc::clone(&shared);
+        let for_keeper = Arc::clone(&shared);
         let spawned = thread::Builder::new().name("journal-keeper".into()).spawn(move || {
-            let mut keeper = Keeping { handle, shared: own, sender, whole: Pace::default(), device: Pace::default() };
+            let mut keeper =
+                Keeping { handle, shared: for_keeper, sender, whole: Pace::default(), device: Pace::default() };
             while keeper.look() {
                 thread::sleep(Duration::from_nanos(JOURNAL_RETRY_PAUSE.get()));
             }
@@ -245,11 +246,11 @@ fn is_room(status: &ServiceStatus) -> bool {
     let Some(journal) = &status.journal else { return false };
     let runs = |uuid| {
         status.arrays.iter().any(|view| {
-            let own = &view.status;
-            own.health != Health::Failed && own.superblock.as_ref().is_some_and(|s| s.set_uuid == uuid)
+            let array = &view.status;
+            array.health != Health::Failed && array.superblock.as_ref().is_some_and(|s| s.set_uuid == uuid)
         })
     };
-    journal.arrays.iter().filter(|own| own.waiting > 0).all(|own| runs(own.set_uuid))
+    journal.arrays.iter().filter(|array| array.waiting > 0).all(|array| runs(array.set_uuid))
 }
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ pub fn lost_ranges(journal: &FoundJournal, arrays: &[Uuid]) -> Vec<LostRange> {
     for set_uuid in arrays {
         let Some(index) = superblock.index_of(*set_uuid) else { continue };
         let counts = |sequence: u64| superblock.counts(index, sequence);
-        let own = entries_of(journal).filter(|(sequence, _)| counts(*sequence)).map(|(_, entry)| entry);
-        let ranges = promised(own, index).0;
+        let entries = entries_of(journal).filter(|(sequence, _)| counts(*sequence)).map(|(_, entry)| entry);
+        let ranges = promised(entries, index).0;
         let range =
             |(from, to): (u64, u64)| LostRange { set_uuid: *set_uuid, at: SetLba(from), len: Sectors(to - from) };
         lost.extend(ranges.into_iter().map(range));

@@ -32,8 +32,8 @@ pub fn make(
     let mut superblocks = Vec::new();
     for (device, mirror) in devices.iter().zip(0..) {
         let refused = |error| JournalStartError::Device { device: device.spec.text.clone(), error };
-        let own = JournalSuperblock::new(journal, controller, device.info.capacity, block, (mirror, mirrors));
-        superblocks.push(own.map_err(refused)?);
+        let superblock = JournalSuperblock::new(journal, controller, device.info.capacity, block, (mirror, mirrors));
+        superblocks.push(superblock.map_err(refused)?);
     }
     for (device, superblock) in devices.iter().zip(&superblocks) {
         write_superblock(device, superblock)?;

@@ -40,8 +40,8 @@ pub fn resync(
                 None => format!("{device}: this device of the journal was stale, and is up to date again"),
             });
             found.devices = devices;
-            for (number, own) in found.superblocks.iter_mut().enumerate() {
-                *own = plan.superblock(number, ResyncMark::Whole);
+            for (number, superblock) in found.superblocks.iter_mut().enumerate() {
+                *superblock = plan.superblock(number, ResyncMark::Whole);
             }
             let drive = DriveId(u16::try_from(plan.stale).expect("two devices"));
             plan.finish(&mut found.journal, drive);
@@ -61,7 +61,7 @@ pub fn resync(
 
 /// The damage of this device, if it is not merely stale.
 fn damage_of(found: &FoundDevices, device: usize) -> Option<String> {
-    found.damaged_half.as_ref().filter(|(own, _)| *own == device).map(|(_, error)| half_text(error))
+    found.damaged_half.as_ref().filter(|(damaged, _)| *damaged == device).map(|(_, error)| half_text(error))
 }
 
 /// The damage of one of two devices in words. The remedies for a journal without a whole device do not belong here.
@@ -94,8 +94,8 @@ fn carry_out(
     held: &Held,
     silence_max: Nanos,
 ) -> Result<Resynced, JournalStartError> {
-    let (own, lent_to) = (plan.clone(), leased.clone());
-    let asked = ask("journal-resync", move |heartbeat| Resyncing { plan: own, leased: lent_to, heartbeat }.all());
+    let (planned, lent_to) = (plan.clone(), leased.clone());
+    let asked = ask("journal-resync", move |heartbeat| Resyncing { plan: planned, leased: lent_to, heartbeat }.all());
     let answer = asked.and_then(|asked| held.wait(asked, silence_max, leased.specs.iter()));
     let name = |device: usize| leased.specs[device].text.clone();
     let (failed, error) = match answer {
@@ -136,10 +136,10 @@ impl Resyncing {
             match step {
                 ResyncStep::Superblock { device, copy, mark } => {
                     let superblock = self.plan.superblock(device, mark);
-                    self.with(device, |own| write_copy(own, &superblock, copy))?;
+                    self.with(device, |member| write_copy(member, &superblock, copy))?;
                 }
                 ResyncStep::Copy { at, sectors } => self.copy_piece(at, sectors)?,
-                ResyncStep::Flush { device } => self.with(device, |own| sync(own))?,
+                ResyncStep::Flush { device } => self.with(device, |member| sync(member))?,
             }
         }
         Ok(())

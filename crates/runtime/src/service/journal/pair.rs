@@ -26,8 +26,8 @@ impl Pair {
     pub fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("openraid-pair-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let name = |own| folder.join(own).to_str().expect("UTF-8").to_owned();
-        let specs: Vec<MemberSpec> = ["j0", "j1"].map(|own| name(own).parse().expect("a name")).into();
+        let name = |file| folder.join(file).to_str().expect("UTF-8").to_owned();
+        let specs: Vec<MemberSpec> = ["j0", "j1"].map(|file| name(file).parse().expect("a name")).into();
         for spec in &specs {
             std::fs::File::create(&spec.text).and_then(|file| file.set_len(16 << 20)).expect("a file");
         }

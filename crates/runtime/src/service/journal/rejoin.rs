@@ -72,18 +72,19 @@ fn check(
 ) -> Result<(u64, u64), JournalStartError> {
     let device = || request.device.text.clone();
     match found {
-        Ok(own) if own.journal == status.uuid => {
-            own.check_controller(request.controller)
+        Ok(superblock) if superblock.journal == status.uuid => {
+            superblock
+                .check_controller(request.controller)
                 .map_err(|error| JournalStartError::Device { device: device(), error })?;
-            let has_been_alone = own.mirrors == 1 || own.epoch >= status.epoch;
-            if !own.unfinished && has_been_alone && !request.overwrite {
+            let has_been_alone = superblock.mirrors == 1 || superblock.epoch >= status.epoch;
+            if !superblock.unfinished && has_been_alone && !request.overwrite {
                 return Err(JournalStartError::MayHoldMore(device()));
             }
-            Ok((own.generation, own.epoch))
+            Ok((superblock.generation, superblock.epoch))
         }
         _ if request.overwrite => Ok((0, 0)),
-        Ok(own) => {
-            let error = JournalError::NotMirrors { one: status.uuid, other: own.journal };
+        Ok(superblock) => {
+            let error = JournalError::NotMirrors { one: status.uuid, other: superblock.journal };
             Err(JournalStartError::Device { device: device(), error })
         }
         Err(error) => Err(JournalStartError::Device { device: device(), error: *error }),
