@@ -4,8 +4,8 @@
 //! `cargo run --release -p openraid-claims --example record -- 8506- 9650se-096` evaluates the claims whose ids begin so,
 //! with `--effort quick`; `--perturb` before them asks each claim that holds with other drives, blocks and seeds, too.
 
-use openraid_claims::perturb::{perturb, Ended};
-use openraid_claims::{decide, read, RunOptions, Simulated, Store, REVIEWS};
+use openraid_claims::perturb::{perturb, PerturbedResult};
+use openraid_claims::{decide, read, ClaimStore, RunOptions, Simulated, REVIEWS};
 use openraid_methods::cell::Effort;
 use openraid_models::Library;
 
@@ -14,7 +14,7 @@ fn main() {
     let perturbed = wanted.iter().any(|word| word == "--perturb");
     wanted.retain(|word| word != "--perturb");
     let claims = read(REVIEWS).expect("the built-in claims").claims;
-    let metrics = Simulated::new(Library::builtin(), Store::in_memory(), Effort::QUICK, 1);
+    let metrics = Simulated::new(Library::builtin(), ClaimStore::in_memory(), Effort::QUICK, 1);
     for claim in claims.iter().filter(|claim| wanted.iter().any(|start| claim.id.starts_with(start))) {
         let decision = decide(claim, &metrics);
         let outcome = &decision.outcome;
@@ -33,9 +33,9 @@ fn main() {
                 &|_, _| {},
             );
             let changes = asked.iter().map(|asked| match &asked.ended {
-                Ended::Holds => format!("{}: holds", asked.change),
-                Ended::Fails(_) => format!("{}: fails", asked.change),
-                Ended::Excused(reason) => format!("{}: excused: {reason}", asked.change),
+                PerturbedResult::Holds => format!("{}: holds", asked.change),
+                PerturbedResult::Fails(_) => format!("{}: fails", asked.change),
+                PerturbedResult::Excused(reason) => format!("{}: excused: {reason}", asked.change),
             });
             line["changed"] = changes.collect::<Vec<_>>().into();
         }

@@ -3,7 +3,7 @@
 
 use openraid_claims::fold::{self, Mechanism};
 use openraid_claims::summary::{tally_by, Basis};
-use openraid_claims::{read, run, Claim, RunOptions, Simulated, Store, Verdict, REVIEWS};
+use openraid_claims::{read, run, Claim, ClaimStore, ClaimVerdict, RunOptions, Simulated, REVIEWS};
 use openraid_methods::cell::Effort;
 use openraid_models::Library;
 use std::path::Path;
@@ -19,15 +19,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let claims: Vec<Claim> = read(&text)?.claims.into_iter().filter(wanted).collect();
     let effort = if words.get(3).is_some_and(|word| word == "quick") { Effort::QUICK } else { Effort::NORMAL };
     let store = match words.get(2) {
-        Some(path) => Store::open(Path::new(path), "example")?,
-        None => Store::in_memory(),
+        Some(path) => ClaimStore::open(Path::new(path), "example")?,
+        None => ClaimStore::in_memory(),
     };
     let metrics = Simulated::new(Library::builtin(), store, effort, 1);
     let total = claims.len();
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let outcomes = run(&claims, &metrics, RunOptions { jobs }, &|count, outcome| {
         let claim = claims.iter().find(|claim| claim.id == outcome.id);
-        let Some(claim) = claim.filter(|_| outcome.verdict != Verdict::Pass) else { return };
+        let Some(claim) = claim.filter(|_| outcome.verdict != ClaimVerdict::Pass) else { return };
         let values: Vec<String> =
             outcome.measured.iter().map(|measured| format!("{}={}", measured.call, measured.value)).collect();
         println!(

@@ -1,75 +1,17 @@
-//! The keyword arguments of a metric: the valid values of each, checked once, in one canonical form.
+//! The keyword arguments of a metric, which are axes of the laboratory: the valid values of each, checked once, in one
+//! canonical form.
 //!
 //! This module must never guess a value: an absent value stays absent, and [`crate::workload`] makes the defaults.
 
 use crate::subject::clip;
+pub use openraid_methods::cell::Axis;
+use openraid_methods::cell::{
+    CacheMode, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
+};
 use openraid_models::Library;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
-
-/// A keyword argument.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Axis {
-    /// Percentage of reads.
-    Rd,
-    /// Outstanding requests of each worker.
-    Qd,
-    /// Outstanding requests of all workers.
-    Oio,
-    /// Threads of the generator.
-    Workers,
-    /// Simultaneous users of an application trace.
-    Users,
-    /// Block size in bytes.
-    Bs,
-    /// Sequential clients on disjoint zones.
-    Th,
-    /// A pattern other than the claim's own.
-    Pat,
-    /// Direction, or step of FC-Test.
-    Op,
-    /// File-set.
-    Set,
-    /// File system model.
-    Fs,
-    /// Application trace.
-    App,
-    /// Write-back or write-through.
-    Cache,
-    /// Size of the controller's cache, MiB.
-    CacheMib,
-    /// Another controller with the same drives.
-    Ctl,
-    /// Another host bus.
-    Bus,
-    /// Test zone.
-    Zone,
-    /// Place on the transfer graph.
-    Pos,
-    /// Cycle of the two-cycle order test.
-    Cyc,
-    /// The step after the random cycle.
-    After,
-    /// Load of the same kind before the measurement, in seconds.
-    WarmS,
-    /// Length of the measurement, in seconds.
-    Secs,
-    /// One slow member in the array.
-    Slow,
-    /// Number of one member.
-    Member,
-    /// Factor of the host's CPU speed.
-    HostSpeed,
-    /// Repetition.
-    Rep,
-    /// Members, for `survive_fraction`.
-    N,
-    /// Failures, for `survive_fraction`.
-    K,
-    /// Percentile, for `pctl_us`.
-    P,
-}
 
 /// The values of an axis.
 #[derive(Clone, Copy, Debug)]
@@ -87,11 +29,22 @@ enum Domain {
 /// All patterns of the language. `wk` is a second name of the Workstation pattern that published claims use.
 const PATTERNS: &[&str] = &["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "wk", "mt", "rt", "seqssd", "rndssd"];
 /// Directions, and the steps of FC-Test.
-const OPERATIONS: &[&str] = &["read", "write", "create", "copy_same", "copy_other"];
-/// File-sets of FC-Test.
-const SETS: &[&str] = &["install", "iso", "mp3", "programs", "windows"];
+const OPERATIONS: &[&str] = &[
+    Direction::Read.word(),
+    Direction::Write.word(),
+    FileStep::Create.word(),
+    FileStep::CopySame.word(),
+    FileStep::CopyOther.word(),
+];
 /// Application traces, and the two totals of the whole suite.
-const APPLICATIONS: &[&str] = &["winmark99", "photoshop40", "soundforge40", "visualcpp50", "business", "highend"];
+const APPLICATIONS: &[&str] = &[
+    TraceApp::Winmark99.word(),
+    TraceApp::Photoshop40.word(),
+    TraceApp::Soundforge40.word(),
+    TraceApp::Visualcpp50.word(),
+    "business",
+    "highend",
+];
 /// Controllers, by their names in the language.
 const CONTROLLERS: &[&str] = &[
     "9650se",
@@ -123,86 +76,80 @@ pub const BUSES: &[&str] = &[
     "dmi2",
 ];
 
-impl Axis {
-    /// All axes, in the order in which calls are written.
-    pub const ALL: [Self; 29] = [
-        Self::Rd,
-        Self::Qd,
-        Self::Oio,
-        Self::Workers,
-        Self::Users,
-        Self::Bs,
-        Self::Th,
-        Self::Pat,
-        Self::Op,
-        Self::Set,
-        Self::Fs,
-        Self::App,
-        Self::Cache,
-        Self::CacheMib,
-        Self::Ctl,
-        Self::Bus,
-        Self::Zone,
-        Self::Pos,
-        Self::Cyc,
-        Self::After,
-        Self::WarmS,
-        Self::Secs,
-        Self::Slow,
-        Self::Member,
-        Self::HostSpeed,
-        Self::Rep,
-        Self::N,
-        Self::K,
-        Self::P,
-    ];
+/// The axes of the language, in the order in which calls are written.
+pub const CLAIM_AXES: [Axis; 29] = [
+    Axis::Rd,
+    Axis::Qd,
+    Axis::Oio,
+    Axis::Workers,
+    Axis::Users,
+    Axis::Bs,
+    Axis::Th,
+    Axis::Pat,
+    Axis::Op,
+    Axis::Set,
+    Axis::Fs,
+    Axis::App,
+    Axis::Cache,
+    Axis::CacheMib,
+    Axis::Ctl,
+    Axis::Bus,
+    Axis::Zone,
+    Axis::Pos,
+    Axis::Cyc,
+    Axis::After,
+    Axis::WarmS,
+    Axis::Secs,
+    Axis::Slow,
+    Axis::Member,
+    Axis::HostSpeed,
+    Axis::Rep,
+    Axis::N,
+    Axis::K,
+    Axis::P,
+];
 
-    const fn row(self) -> (&'static str, Domain) {
-        use Domain::{Real, Whole, Words};
-        const MIB: u64 = 1 << 20;
-        match self {
-            Self::Rd => ("rd", Whole(0, 100)),
-            Self::Qd => ("qd", Whole(1, 256)),
-            Self::Oio => ("oio", Whole(1, 4096)),
-            Self::Workers => ("workers", Whole(1, 64)),
-            Self::Users => ("users", Whole(1, 256)),
-            Self::Bs => ("bs", Whole(512, 16 * MIB)),
-            Self::Th => ("th", Whole(1, 4)),
-            Self::Pat => ("pat", Words(PATTERNS)),
-            Self::Op => ("op", Words(OPERATIONS)),
-            Self::Set => ("set", Words(SETS)),
-            Self::Fs => ("fs", Words(&["ntfs", "fat32"])),
-            Self::App => ("app", Words(APPLICATIONS)),
-            Self::Cache => ("cache", Words(&["wb", "wt"])),
-            Self::CacheMib => ("cache_mib", Whole(0, 65_536)),
-            Self::Ctl => ("ctl", Domain::Controller),
-            Self::Bus => ("bus", Words(BUSES)),
-            Self::Zone => ("zone", Words(&["full", "32g"])),
-            Self::Pos => ("pos", Words(&["begin", "end"])),
-            Self::Cyc => ("cyc", Whole(1, 2)),
-            Self::After => ("after", Words(&["recreate", "power_cycle"])),
-            Self::WarmS => ("warm_s", Real(0.0, 86_400.0)),
-            Self::Secs => ("secs", Real(0.001, 86_400.0)),
-            Self::Slow => ("slow", Whole(0, 1)),
-            Self::Member => ("member", Whole(0, 383)),
-            Self::HostSpeed => ("host_speed", Real(0.01, 100.0)),
-            Self::Rep => ("rep", Whole(0, 1000)),
-            Self::N => ("n", Whole(1, 384)),
-            Self::K => ("k", Whole(0, 384)),
-            Self::P => ("p", Real(0.0, 100.0)),
-        }
-    }
+/// The axis of the language with this name.
+#[must_use]
+pub fn axis_named(name: &str) -> Option<Axis> {
+    CLAIM_AXES.into_iter().find(|axis| axis.word() == name)
+}
 
-    /// The name in a claim.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.row().0
-    }
-
-    /// The axis with this name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|axis| axis.name() == name)
+const fn domain(axis: Axis) -> Domain {
+    use Domain::{Real, Whole, Words};
+    const MIB: u64 = 1 << 20;
+    match axis {
+        Axis::Rd => Whole(0, 100),
+        Axis::Qd => Whole(1, 256),
+        Axis::Oio => Whole(1, 4096),
+        Axis::Workers => Whole(1, 64),
+        Axis::Users => Whole(1, 256),
+        Axis::Bs => Whole(512, 16 * MIB),
+        Axis::Th => Whole(1, 4),
+        Axis::Pat => Words(PATTERNS),
+        Axis::Op => Words(OPERATIONS),
+        Axis::Set => Words(FileSet::WORDS),
+        Axis::Fs => Words(FileSystem::WORDS),
+        Axis::App => Words(APPLICATIONS),
+        Axis::Cache => Words(CacheMode::WORDS),
+        Axis::CacheMib => Whole(0, 65_536),
+        Axis::Ctl => Domain::Controller,
+        Axis::Bus => Words(BUSES),
+        Axis::Zone => Words(ZoneChoice::WORDS),
+        Axis::Pos => Words(Place::WORDS),
+        Axis::Cyc => Whole(1, 2),
+        Axis::After => Words(Recreated::WORDS),
+        Axis::WarmS => Real(0.0, 86_400.0),
+        Axis::Secs => Real(0.001, 86_400.0),
+        Axis::Slow => Whole(0, 1),
+        Axis::Member => Whole(0, 383),
+        Axis::HostSpeed => Real(0.01, 100.0),
+        Axis::Rep => Whole(0, 1000),
+        Axis::N => Whole(1, 384),
+        Axis::K => Whole(0, 384),
+        Axis::P => Real(0.0, 100.0),
+        // The system of a claim is not an argument, and these axes are only of cells.
+        Axis::System | Axis::Step | Axis::Drive | Axis::Journal | Axis::Chunk => Words(&[]),
     }
 }
 
@@ -226,9 +173,9 @@ impl fmt::Display for AxisValue {
 
 /// Axes with their checked values.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Axes(BTreeMap<Axis, AxisValue>);
+pub struct AxisValues(BTreeMap<Axis, AxisValue>);
 
-impl Axes {
+impl AxisValues {
     /// No axes.
     #[must_use]
     pub fn new() -> Self {
@@ -239,8 +186,8 @@ impl Axes {
     ///
     /// # Errors
     /// The value is not valid for the axis.
-    pub fn set(&mut self, axis: Axis, value: AxisValue) -> Result<(), AxisError> {
-        let (name, domain) = axis.row();
+    pub fn set(&mut self, axis: Axis, value: AxisValue) -> Result<(), AxisValueError> {
+        let domain = domain(axis);
         let fits = match (&value, domain) {
             (AxisValue::Number(number), Domain::Whole(least, most)) => whole(*number, least, most).is_some(),
             (AxisValue::Number(number), Domain::Real(least, most)) => (least..=most).contains(number),
@@ -249,7 +196,7 @@ impl Axes {
             _ => false,
         };
         if !fits {
-            return Err(AxisError { axis: name, given: clip(&value.to_string()), takes: takes(domain) });
+            return Err(AxisValueError { axis, given: clip(&value.to_string()), takes: takes(domain) });
         }
         self.0.insert(axis, value);
         Ok(())
@@ -329,11 +276,11 @@ impl Axes {
     }
 }
 
-impl fmt::Display for Axes {
+impl fmt::Display for AxisValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, (axis, value)) in self.iter().enumerate() {
             let comma = if number == 0 { "" } else { ", " };
-            write!(f, "{comma}{}={value}", axis.name())?;
+            write!(f, "{comma}{}={value}", axis.word())?;
         }
         Ok(())
     }
@@ -367,22 +314,22 @@ fn takes(domain: Domain) -> String {
 
 /// A value that is not valid for its axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AxisError {
+pub struct AxisValueError {
     /// The axis.
-    pub axis: &'static str,
+    pub axis: Axis,
     /// The given value.
     pub given: String,
     /// The valid values.
     pub takes: String,
 }
 
-impl fmt::Display for AxisError {
+impl fmt::Display for AxisValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={} makes no sense; {} takes {}", self.axis, self.given, self.axis, self.takes)
     }
 }
 
-impl std::error::Error for AxisError {}
+impl std::error::Error for AxisValueError {}
 
 #[cfg(test)]
 mod tests {
@@ -390,11 +337,11 @@ mod tests {
 
     #[test]
     fn every_axis_takes_its_bounds_and_refuses_what_lies_beyond() {
-        for axis in Axis::ALL {
-            assert_eq!(Axis::of(axis.name()), Some(axis));
-            let mut axes = Axes::new();
+        for axis in CLAIM_AXES {
+            assert_eq!(axis_named(axis.word()), Some(axis));
+            let mut axes = AxisValues::new();
             let number = |value: f64| AxisValue::Number(value);
-            match axis.row().1 {
+            match domain(axis) {
                 #[allow(clippy::cast_precision_loss)]
                 Domain::Whole(least, most) => {
                     let (least, most) = (least as f64, most as f64);
@@ -410,7 +357,7 @@ mod tests {
                     assert!(axes.set(axis, number(most * 1.01)).is_err() && axes.set(axis, number(f64::NAN)).is_err());
                 }
                 Domain::Words(_) | Domain::Controller => {
-                    let words = match axis.row().1 {
+                    let words = match domain(axis) {
                         Domain::Words(words) => words,
                         _ => &[CONTROLLERS, &["3ware-9650se", "LSI-9260-8i"]].concat(),
                     };
@@ -428,8 +375,8 @@ mod tests {
 
     #[test]
     fn given_values_win_over_defaults_and_the_text_is_canonical() {
-        let defaults = Axes::new().number(Axis::Qd, 4).word(Axis::Fs, "ntfs");
-        let given = Axes::new().word(Axis::Fs, "fat32").number(Axis::Rd, 0);
+        let defaults = AxisValues::new().number(Axis::Qd, 4).word(Axis::Fs, "ntfs");
+        let given = AxisValues::new().word(Axis::Fs, "fat32").number(Axis::Rd, 0);
         let both = given.or(&defaults);
         assert_eq!(both.to_string(), "rd=0, qd=4, fs='fat32'");
         assert_eq!((both.whole(Axis::Qd), both.text(Axis::Fs), both.has(Axis::Bs)), (Some(4), Some("fat32"), false));

@@ -5,7 +5,7 @@
 //! It shares nothing with the readers of TOML: a value of JSON has no place, so that an error names claim and field.
 
 use crate::subject::clip;
-use crate::workload::Workload;
+use crate::workload::ClaimWorkload;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -48,7 +48,7 @@ pub struct Claim {
     /// The system. Its profile gives drives, controller, bus, cache and chunk.
     pub system: String,
     /// Method and defaults.
-    pub workload: Workload,
+    pub workload: ClaimWorkload,
     /// Its subjects, for readers. Checks name their subjects themselves.
     pub subjects: Vec<String>,
     /// Kind of statement: order, trend, ratio, ...
@@ -92,7 +92,7 @@ pub struct ClaimFile {
 
 /// The reason for which a claim file is rejected.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ReadError {
+pub enum ClaimFileError {
     /// The file is longer than [`FILE_BYTES_MAX`].
     TooLong(usize),
     /// The file is not JSON.
@@ -105,7 +105,7 @@ pub enum ReadError {
     Wrong(Vec<String>),
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for ClaimFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong(bytes) => {
@@ -129,20 +129,20 @@ impl fmt::Display for ReadError {
     }
 }
 
-impl std::error::Error for ReadError {}
+impl std::error::Error for ClaimFileError {}
 
 /// Read the text of a claim file.
 ///
 /// # Errors
 /// The text is not a list of claims; the error names every wrong claim.
-pub fn read(text: &str) -> Result<ClaimFile, ReadError> {
+pub fn read(text: &str) -> Result<ClaimFile, ClaimFileError> {
     if text.len() > FILE_BYTES_MAX {
-        return Err(ReadError::TooLong(text.len()));
+        return Err(ClaimFileError::TooLong(text.len()));
     }
-    let value: Value = serde_json::from_str(text).map_err(|error| ReadError::Json(error.to_string()))?;
-    let Value::Array(items) = value else { return Err(ReadError::NoList(sort(&value))) };
+    let value: Value = serde_json::from_str(text).map_err(|error| ClaimFileError::Json(error.to_string()))?;
+    let Value::Array(items) = value else { return Err(ClaimFileError::NoList(sort(&value))) };
     if items.len() > CLAIMS_MAX {
-        return Err(ReadError::TooMany(items.len()));
+        return Err(ClaimFileError::TooMany(items.len()));
     }
     let mut reader = Reader::default();
     let mut claims = Vec::with_capacity(items.len());
@@ -156,7 +156,7 @@ pub fn read(text: &str) -> Result<ClaimFile, ReadError> {
     if reader.errors.is_empty() {
         Ok(ClaimFile { claims, warnings: reader.warnings })
     } else {
-        Err(ReadError::Wrong(reader.errors))
+        Err(ClaimFileError::Wrong(reader.errors))
     }
 }
 
@@ -309,7 +309,7 @@ impl Reader {
         self.skim(fields, "subjects", "a list of texts", texts).unwrap_or_default()
     }
 
-    fn workload(&mut self, fields: &Map<String, Value>) -> Workload {
+    fn workload(&mut self, fields: &Map<String, Value>) -> ClaimWorkload {
         let none = Map::new();
         let given = match fields.get("workload") {
             None | Some(Value::Null) => &none,
@@ -322,7 +322,7 @@ impl Reader {
         for odd in crate::workload::not_understood(given) {
             self.warnings.push(format!("{}: field 'workload.{odd}", self.place));
         }
-        Workload::from_fields(given).unwrap_or_else(|pattern| {
+        ClaimWorkload::from_fields(given).unwrap_or_else(|pattern| {
             self.warnings.push(format!(
                 "{}: field 'workload.pattern': no method is called '{}'; known are {}; metrics without pat do not apply",
                 self.place,
@@ -332,7 +332,7 @@ impl Reader {
             let mut rest = given.clone();
             rest.remove("pattern");
             rest.remove("pat");
-            Workload::from_fields(&rest).unwrap_or_else(|_| panic!("bug: a workload without a pattern has none to miss"))
+            ClaimWorkload::from_fields(&rest).unwrap_or_else(|_| panic!("bug: a workload without a pattern has none to miss"))
         })
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::axes::{Axis, AxisValue};
 use crate::claim::Claim;
-use crate::evaluate::{evaluate_changed, Outcome, Verdict};
+use crate::evaluate::{evaluate_changed, ClaimOutcome, ClaimVerdict};
 use crate::metric::{MetricCall, MetricValue, Metrics, NotApplicable};
 use crate::run::{each, RunOptions};
 
@@ -23,7 +23,7 @@ const SEEDS_APART: u64 = 20;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decision {
     /// The outcome of the first seed; of the means of all seeds, if the first three differ.
-    pub outcome: Outcome,
+    pub outcome: ClaimOutcome,
     /// Number of seeds.
     pub seeds: u64,
     /// Whether all three seeds, or all three groups, have the same verdict.
@@ -33,10 +33,10 @@ pub struct Decision {
 impl Decision {
     /// The outcome as it counts: a claim that is not decided has failed.
     #[must_use]
-    pub fn counted(&self) -> Outcome {
+    pub fn counted(&self) -> ClaimOutcome {
         let mut outcome = self.outcome.clone();
         if !self.decided {
-            outcome.verdict = Verdict::Fail;
+            outcome.verdict = ClaimVerdict::Fail;
             outcome.reason =
                 format!("{} seeds do not decide it: its values are no farther apart than runs are", self.seeds);
         }
@@ -84,8 +84,9 @@ fn drawn(call: &MetricCall, seed: u64) -> MetricCall {
 pub fn decide(claim: &Claim, metrics: &dyn Metrics) -> Decision {
     let by = |seeds: std::ops::Range<u64>| evaluate_changed(claim, &Means { metrics, seeds }, &MetricCall::clone);
     let first = by(0..1);
-    let same = |outcomes: &[Outcome], verdict: Verdict| outcomes.iter().all(|outcome| outcome.verdict == verdict);
-    if first.verdict == Verdict::NotApplicable || first.broken {
+    let same =
+        |outcomes: &[ClaimOutcome], verdict: ClaimVerdict| outcomes.iter().all(|outcome| outcome.verdict == verdict);
+    if first.verdict == ClaimVerdict::NotApplicable || first.broken {
         return Decision { outcome: first, seeds: 1, decided: true };
     }
     let others = [by(1..2), by(2..3)];
@@ -126,7 +127,7 @@ mod tests {
         }
     }
 
-    fn decision(value: impl Fn(u64) -> f64 + Sync) -> (Verdict, u64, bool, usize) {
+    fn decision(value: impl Fn(u64) -> f64 + Sync) -> (ClaimVerdict, u64, bool, usize) {
         let text =
             r#"[{"id": "t", "system": "9650se", "workload": {"pattern": "database"}, "check": "iops(single) > 100"}]"#;
         let claim = read(text).unwrap().claims.remove(0);
@@ -135,28 +136,28 @@ mod tests {
         let asked = metrics.1.lock().unwrap().len();
         if !decision.decided {
             let counted = decision.counted();
-            assert!(counted.verdict == Verdict::Fail && counted.reason.contains("9 seeds"), "{}", counted.reason);
+            assert!(counted.verdict == ClaimVerdict::Fail && counted.reason.contains("9 seeds"), "{}", counted.reason);
         }
         (decision.outcome.verdict, decision.seeds, decision.decided, asked)
     }
 
     #[test]
     fn three_seeds_that_agree_decide() {
-        assert_eq!(decision(|_| 101.0), (Verdict::Pass, 3, true, 3));
-        assert_eq!(decision(|seed| 97.0 + seed as f64), (Verdict::Fail, 3, true, 3));
+        assert_eq!(decision(|_| 101.0), (ClaimVerdict::Pass, 3, true, 3));
+        assert_eq!(decision(|seed| 97.0 + seed as f64), (ClaimVerdict::Fail, 3, true, 3));
     }
 
     #[test]
     fn groups_decide_by_their_means_and_not_by_counts_of_seeds() {
         // Two of three seeds are above by 1, one is below by 5: each mean is below.
         let outlier = |seed: u64| if seed.is_multiple_of(3) { 95.0 } else { 101.0 };
-        assert_eq!(decision(outlier), (Verdict::Fail, 9, true, 9));
+        assert_eq!(decision(outlier), (ClaimVerdict::Fail, 9, true, 9));
     }
 
     #[test]
     fn groups_that_differ_leave_a_claim_undecided() {
         // The first group is below, the others above: the mean of all is above.
         let drift = |seed: u64| if seed < 2 { 98.0 } else { 102.0 };
-        assert_eq!(decision(drift), (Verdict::Pass, 9, false, 9));
+        assert_eq!(decision(drift), (ClaimVerdict::Pass, 9, false, 9));
     }
 }

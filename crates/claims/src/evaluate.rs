@@ -3,14 +3,14 @@
 //! The evaluation must never hide the reason: every verdict has its values and a reason.
 
 use crate::claim::Claim;
-use crate::language::{self, Stop};
+use crate::language::{self, EvaluationStop};
 use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable};
 use crate::pure;
 use std::collections::BTreeSet;
 
 /// The result of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The claim holds. If the review is wrong: the claim does not hold, as expected.
     Pass,
     /// The claim does not hold.
@@ -19,7 +19,7 @@ pub enum Verdict {
     NotApplicable,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// The name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -33,7 +33,7 @@ impl Verdict {
 
 /// A value that a check used.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Measured {
+pub struct MeasuredValue {
     /// The call, in the form in which a check writes it.
     pub call: String,
     /// The value.
@@ -42,13 +42,13 @@ pub struct Measured {
 
 /// The verdict of a claim with its values.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Outcome {
+pub struct ClaimOutcome {
     /// The claim.
     pub id: String,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// All values that the check used, in the order of their first use.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredValue>,
     /// All calls of the check, as the check wrote them, in the same order, including calls without a value.
     pub asked: Vec<MetricCall>,
     /// The reason in words.
@@ -59,13 +59,17 @@ pub struct Outcome {
 
 /// Evaluate a claim.
 #[must_use]
-pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> Outcome {
+pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> ClaimOutcome {
     evaluate_changed(claim, metrics, &MetricCall::clone)
 }
 
 /// Evaluate a claim, with changed calls in place of the check's own.
 #[must_use]
-pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&MetricCall) -> MetricCall) -> Outcome {
+pub fn evaluate_changed(
+    claim: &Claim,
+    metrics: &dyn Metrics,
+    change: &dyn Fn(&MetricCall) -> MetricCall,
+) -> ClaimOutcome {
     let (measured, asked) = (Vec::new(), Vec::new());
     let (known, reported) = (BTreeSet::new(), BTreeSet::new());
     let mut record = Record { metrics, measured, asked, known, reported, unsteady: Vec::new() };
@@ -74,16 +78,18 @@ pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&M
             let (verdict, reason) = said(came, claim.expected);
             (verdict, format!("{reason}{}", unsteady(&record.unsteady)), false)
         }
-        Err(Stop::NotApplicable(reason)) => (Verdict::NotApplicable, reason.reason, false),
-        Err(Stop::Wrong(error)) => (Verdict::Fail, format!("the check cannot be evaluated: {error}"), true),
+        Err(EvaluationStop::NotApplicable(reason)) => (ClaimVerdict::NotApplicable, reason.reason, false),
+        Err(EvaluationStop::Wrong(error)) => {
+            (ClaimVerdict::Fail, format!("the check cannot be evaluated: {error}"), true)
+        }
     };
     let (measured, asked) = (record.measured, record.asked);
-    Outcome { id: claim.id.clone(), verdict, measured, asked, reason, broken }
+    ClaimOutcome { id: claim.id.clone(), verdict, measured, asked, reason, broken }
 }
 
 struct Record<'a> {
     metrics: &'a dyn Metrics,
-    measured: Vec<Measured>,
+    measured: Vec<MeasuredValue>,
     asked: Vec<MetricCall>,
     known: BTreeSet<String>,
     reported: BTreeSet<String>,
@@ -126,7 +132,7 @@ impl Record<'_> {
                     if self.metrics.is_unsteady(call) {
                         self.unsteady.push(text.clone());
                     }
-                    self.measured.push(Measured { call: text, value });
+                    self.measured.push(MeasuredValue { call: text, value });
                 }
                 Ok(value)
             }
@@ -135,11 +141,11 @@ impl Record<'_> {
     }
 }
 
-const fn said(came: bool, expected: bool) -> (Verdict, &'static str) {
+const fn said(came: bool, expected: bool) -> (ClaimVerdict, &'static str) {
     match (came, expected) {
-        (true, true) => (Verdict::Pass, "the check is true"),
-        (false, true) => (Verdict::Fail, "the check is false"),
-        (false, false) => (Verdict::Pass, "the check is false, as expected: the review is wrong here"),
-        (true, false) => (Verdict::Fail, "the check is true, though the review is held to be wrong here"),
+        (true, true) => (ClaimVerdict::Pass, "the check is true"),
+        (false, true) => (ClaimVerdict::Fail, "the check is false"),
+        (false, false) => (ClaimVerdict::Pass, "the check is false, as expected: the review is wrong here"),
+        (true, false) => (ClaimVerdict::Fail, "the check is true, though the review is held to be wrong here"),
     }
 }

@@ -4,9 +4,9 @@
 //! one claim is not judged by a similar one. The division must never use a number, an id or a verdict of a claim.
 
 use crate::claim::Claim;
-use crate::evaluate::Outcome;
+use crate::evaluate::ClaimOutcome;
 use crate::metric::Metric;
-use crate::summary::{calls, Basis, Tally};
+use crate::summary::{calls, Basis, VerdictTally};
 use openraid_methods::cell::Pattern;
 use std::collections::BTreeMap;
 
@@ -153,16 +153,16 @@ pub fn of(claim: &Claim) -> usize {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fold {
     /// Physics claims.
-    pub physics: Tally,
+    pub physics: VerdictTally,
     /// Quirks of controllers.
-    pub quirks: Tally,
+    pub quirks: VerdictTally,
     /// Application scores.
-    pub scores: Tally,
+    pub scores: VerdictTally,
 }
 
 /// Outcomes by fold. Unexplained claims are in no fold.
 #[must_use]
-pub fn tally(claims: &[Claim], outcomes: &[Outcome]) -> [Fold; FOLDS] {
+pub fn tally(claims: &[Claim], outcomes: &[ClaimOutcome]) -> [Fold; FOLDS] {
     let mut folds = [Fold::default(); FOLDS];
     for (claim, outcome) in claims.iter().zip(outcomes) {
         let fold = &mut folds[of(claim)];

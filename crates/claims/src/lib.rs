@@ -30,17 +30,17 @@ pub mod subject;
 pub mod summary;
 pub mod workload;
 
-pub use axes::{Axes, Axis, AxisError, AxisValue};
-pub use claim::{read, Claim, ClaimFile, Grade, ReadError};
+pub use axes::{axis_named, Axis, AxisValue, AxisValueError, AxisValues, CLAIM_AXES};
+pub use claim::{read, Claim, ClaimFile, ClaimFileError, Grade};
 pub use decide::{decide, Decision};
-pub use evaluate::{evaluate, Measured, Outcome, Verdict};
+pub use evaluate::{evaluate, ClaimOutcome, ClaimVerdict, MeasuredValue};
 pub use language::{CheckError, CHECK_BYTES_MAX};
 pub use metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations};
 pub use run::{run, RunOptions};
 pub use simulated::Simulated;
-pub use store::{Store, StoreError};
-pub use subject::{Level, Subject, SubjectError};
-pub use workload::{ClaimLoad, Workload};
+pub use store::{ClaimStore, ClaimStoreError};
+pub use subject::{Level, Subject, SubjectNameError};
+pub use workload::{ClaimLoad, ClaimWorkload};
 
 /// The claims of the project: the findings of five published reviews.
 pub const REVIEWS: &str = include_str!("../../../models/validation/claims.json");

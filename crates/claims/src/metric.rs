@@ -2,9 +2,9 @@
 //!
 //! An implementation must never invent a value: if a metric has no meaning, the answer is the reason.
 
-use crate::axes::{Axes, Axis};
+use crate::axes::{Axis, AxisValues};
 use crate::subject::Subject;
-use crate::workload::Workload;
+use crate::workload::ClaimWorkload;
 use std::fmt;
 
 /// A metric.
@@ -146,7 +146,7 @@ impl Metric {
 
 /// The target of a call: an array or drive, a level, or a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Target {
+pub enum MetricTarget {
     /// An array or a drive.
     Subject(Subject),
     /// A level, for any width.
@@ -155,7 +155,7 @@ pub enum Target {
     Link(String),
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for MetricTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Subject(subject) => subject.fmt(f),
@@ -173,11 +173,11 @@ pub struct MetricCall {
     /// The metric.
     pub metric: Metric,
     /// The target.
-    pub target: Target,
+    pub target: MetricTarget,
     /// The axes that the check gives.
-    pub axes: Axes,
+    pub axes: AxisValues,
     /// The claim's workload, which gives the other axes.
-    pub workload: Workload,
+    pub workload: ClaimWorkload,
 }
 
 impl MetricCall {
@@ -187,7 +187,7 @@ impl MetricCall {
     /// The target is a level or a link.
     pub fn subject(&self) -> Result<Subject, NotApplicable> {
         match &self.target {
-            Target::Subject(subject) => Ok(*subject),
+            MetricTarget::Subject(subject) => Ok(*subject),
             other => Err(NotApplicable::new(format!("{} needs an array, not '{other}'", self.metric.name()))),
         }
     }

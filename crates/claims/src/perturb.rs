@@ -6,9 +6,9 @@
 
 use crate::axes::{Axis, AxisValue};
 use crate::claim::Claim;
-use crate::evaluate::{evaluate_changed, Outcome, Verdict};
+use crate::evaluate::{evaluate_changed, ClaimOutcome, ClaimVerdict};
 use crate::fold::Mechanism;
-use crate::metric::{Metric, MetricCall, Metrics, Target};
+use crate::metric::{Metric, MetricCall, MetricTarget, Metrics};
 use crate::run::{each, RunOptions};
 use crate::subject::{Level, Subject};
 use crate::workload::ClaimLoad;
@@ -18,7 +18,7 @@ use std::fmt;
 
 /// A change in all calls of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum Perturbation {
     /// Drives of the widest arrays.
     Drives(u16),
     /// Blocks are half as large.
@@ -39,20 +39,20 @@ pub enum Change {
 }
 
 /// The changes: numbers of drives, two block sizes and two seeds.
-const CHANGES: [Change; 8] = [
-    Change::Drives(3),
-    Change::Drives(5),
-    Change::Drives(6),
-    Change::Drives(8),
-    Change::HalfBlocks,
-    Change::DoubleBlocks,
-    Change::Chance(101),
-    Change::Chance(102),
+const CHANGES: [Perturbation; 8] = [
+    Perturbation::Drives(3),
+    Perturbation::Drives(5),
+    Perturbation::Drives(6),
+    Perturbation::Drives(8),
+    Perturbation::HalfBlocks,
+    Perturbation::DoubleBlocks,
+    Perturbation::Chance(101),
+    Perturbation::Chance(102),
 ];
 /// Numbers by which several changes at once are drawn.
 const DRAWS: [u64; 2] = [201, 202];
 
-impl fmt::Display for Change {
+impl fmt::Display for Perturbation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Drives(drives) => write!(f, "{drives} drives"),
@@ -67,7 +67,7 @@ impl fmt::Display for Change {
     }
 }
 
-impl Change {
+impl Perturbation {
     /// The single changes of this one.
     const fn parts(self) -> [Option<Self>; 3] {
         let Self::Together { drives, double, chance } = self else { return [Some(self), None, None] };
@@ -86,49 +86,49 @@ impl Change {
 
 /// Several changes at once, drawn by a number and the claim's id from those with an effect and without a reason against
 /// them. None if only chance is left, which is a change by itself.
-fn together(claim: &Claim, calls: &[MetricCall], number: u64) -> Option<Change> {
+fn together(claim: &Claim, calls: &[MetricCall], number: u64) -> Option<Perturbation> {
     // FNV-1a of id and number.
     let bytes = claim.id.bytes().map(u64::from).chain([number]);
     let drawn = bytes.fold(0xcbf2_9ce4_8422_2325, |sum: u64, byte| (sum ^ byte).wrapping_mul(0x0100_0000_01b3));
-    let may = |change: &Change| changes(*change, calls) && excuse(claim, *change, calls).is_none();
-    let draw = |list: &[Change], drawn: u64| {
-        let list: Vec<Change> = list.iter().copied().filter(may).collect();
+    let may = |change: &Perturbation| changes(*change, calls) && excuse(claim, *change, calls).is_none();
+    let draw = |list: &[Perturbation], drawn: u64| {
+        let list: Vec<Perturbation> = list.iter().copied().filter(may).collect();
         let index = drawn.checked_rem(list.len() as u64)?;
         usize::try_from(index).ok().map(|index| list[index])
     };
     let drives = match draw(&CHANGES[..4], drawn >> 32) {
-        Some(Change::Drives(drives)) => Some(drives),
+        Some(Perturbation::Drives(drives)) => Some(drives),
         _ => None,
     };
-    let double = draw(&CHANGES[4..6], drawn >> 16).map(|blocks| blocks == Change::DoubleBlocks);
-    (drives.is_some() || double.is_some()).then_some(Change::Together { drives, double, chance: number })
+    let double = draw(&CHANGES[4..6], drawn >> 16).map(|blocks| blocks == Perturbation::DoubleBlocks);
+    (drives.is_some() || double.is_some()).then_some(Perturbation::Together { drives, double, chance: number })
 }
 
 /// A changed claim with its result.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Asked {
+pub struct PerturbedClaim {
     /// The claim, by its index in the list of all claims.
     pub claim: usize,
     /// The change.
-    pub change: Change,
+    pub change: Perturbation,
     /// The result.
-    pub ended: Ended,
+    pub ended: PerturbedResult,
 }
 
 /// The result of a changed claim.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Ended {
+pub enum PerturbedResult {
     /// The claim holds.
     Holds,
     /// The claim does not hold; with its values.
-    Fails(Outcome),
+    Fails(ClaimOutcome),
     /// The claim need not hold, for this reason.
     Excused(String),
 }
 
 /// Numbers of changed claims by result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Shares {
+pub struct PerturbedShares {
     /// Claims that hold.
     pub held: usize,
     /// Claims that do not hold.
@@ -137,14 +137,14 @@ pub struct Shares {
     pub excused: usize,
 }
 
-impl Shares {
+impl PerturbedShares {
     /// Count some of the changed claims.
-    pub fn of<'a>(asked: impl Iterator<Item = &'a Asked>) -> Self {
+    pub fn of<'a>(asked: impl Iterator<Item = &'a PerturbedClaim>) -> Self {
         asked.fold(Self::default(), |mut shares, asked| {
             match asked.ended {
-                Ended::Holds => shares.held += 1,
-                Ended::Fails(_) => shares.fell += 1,
-                Ended::Excused(_) => shares.excused += 1,
+                PerturbedResult::Holds => shares.held += 1,
+                PerturbedResult::Fails(_) => shares.fell += 1,
+                PerturbedResult::Excused(_) => shares.excused += 1,
             }
             shares
         })
@@ -161,15 +161,15 @@ impl Shares {
 /// claims that were evaluated, and how many will be in all; excused ones are not evaluated.
 pub fn perturb(
     claims: &[Claim],
-    outcomes: &[Outcome],
+    outcomes: &[ClaimOutcome],
     metrics: &dyn Metrics,
     options: RunOptions,
     ended: &(dyn Fn(usize, usize) + Sync),
-) -> Vec<Asked> {
-    let mut list: Vec<(usize, Change)> = Vec::new();
+) -> Vec<PerturbedClaim> {
+    let mut list: Vec<(usize, Perturbation)> = Vec::new();
     for (index, (claim, outcome)) in claims.iter().zip(outcomes).enumerate() {
         let measures = !matches!(Mechanism::of(claim), Mechanism::Arithmetic | Mechanism::Applications);
-        if outcome.verdict == Verdict::Pass && measures {
+        if outcome.verdict == ClaimVerdict::Pass && measures {
             let calls = &outcome.asked;
             let single = CHANGES.iter().copied().filter(|change| changes(*change, calls));
             let several = DRAWS.iter().filter_map(|number| together(claim, calls, *number));
@@ -179,24 +179,24 @@ pub fn perturb(
     let excuses: Vec<Option<String>> =
         list.iter().map(|(index, change)| excuse(&claims[*index], *change, &outcomes[*index].asked)).collect();
     // An excused change takes no time: progress counts the others, and the time left is theirs.
-    let to_run: Vec<(usize, Change)> =
+    let to_run: Vec<(usize, Perturbation)> =
         list.iter().zip(&excuses).filter(|(_, excuse)| excuse.is_none()).map(|(one, _)| *one).collect();
-    let one = |(index, change): &(usize, Change)| ask(&claims[*index], *change, &outcomes[*index].asked, metrics);
+    let one = |(index, change): &(usize, Perturbation)| ask(&claims[*index], *change, &outcomes[*index].asked, metrics);
     let mut ran = each(&to_run, options, one, &|count, _| ended(count, to_run.len())).into_iter();
-    let asked = |((claim, change), excuse): ((usize, Change), Option<String>)| {
-        let ended = excuse.map_or_else(|| ran.next().expect("each of the others ran"), Ended::Excused);
-        Asked { claim, change, ended }
+    let asked = |((claim, change), excuse): ((usize, Perturbation), Option<String>)| {
+        let ended = excuse.map_or_else(|| ran.next().expect("each of the others ran"), PerturbedResult::Excused);
+        PerturbedClaim { claim, change, ended }
     };
     list.into_iter().zip(excuses).map(asked).collect()
 }
 
-fn ask(claim: &Claim, change: Change, calls: &[MetricCall], metrics: &dyn Metrics) -> Ended {
+fn ask(claim: &Claim, change: Perturbation, calls: &[MetricCall], metrics: &dyn Metrics) -> PerturbedResult {
     let widths = Widths::of(calls);
     let outcome = evaluate_changed(claim, metrics, &|call| changed(call, change, widths));
     match outcome.verdict {
-        Verdict::Pass => Ended::Holds,
-        Verdict::NotApplicable => Ended::Excused(outcome.reason),
-        Verdict::Fail => Ended::Fails(outcome),
+        ClaimVerdict::Pass => PerturbedResult::Holds,
+        ClaimVerdict::NotApplicable => PerturbedResult::Excused(outcome.reason),
+        ClaimVerdict::Fail => PerturbedResult::Fails(outcome),
     }
 }
 
@@ -242,21 +242,21 @@ impl Widths {
 }
 
 /// Whether this change has an effect on these calls.
-fn changes(change: Change, calls: &[MetricCall]) -> bool {
+fn changes(change: Perturbation, calls: &[MetricCall]) -> bool {
     let widths = Widths::of(calls);
     match change {
-        Change::Drives(drives) => widths.widest > 0 && drives != widths.widest,
+        Perturbation::Drives(drives) => widths.widest > 0 && drives != widths.widest,
         _ => calls.iter().any(|call| changed(call, change, widths) != *call),
     }
 }
 
 /// The reason for which a claim need not hold after a change.
-fn excuse(claim: &Claim, change: Change, calls: &[MetricCall]) -> Option<String> {
+fn excuse(claim: &Claim, change: Perturbation, calls: &[MetricCall]) -> Option<String> {
     let figure = |of: String| format!("its figure is one of {of}");
     match change {
         // The parts of several changes were chosen without a reason against them.
-        Change::Chance(_) | Change::Together { .. } => None,
-        Change::Drives(drives) => {
+        Perturbation::Chance(_) | Perturbation::Together { .. } => None,
+        Perturbation::Drives(drives) => {
             let widest = widest(calls);
             let narrower = widths(calls).filter(|width| *width < widest).max().unwrap_or(0);
             if widest == 2 {
@@ -269,7 +269,7 @@ fn excuse(claim: &Claim, change: Change, calls: &[MetricCall]) -> Option<String>
                 None
             }
         }
-        Change::HalfBlocks | Change::DoubleBlocks => {
+        Perturbation::HalfBlocks | Perturbation::DoubleBlocks => {
             if claim.quirk_param.as_deref().is_some_and(|quirk| quirk.ends_with("_kib")) {
                 Some("its cause is a length".into())
             } else if claim.kind == "numeric" {
@@ -288,29 +288,29 @@ fn numbers(check: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The call after a change.
-fn changed(call: &MetricCall, change: Change, widths: Widths) -> MetricCall {
+fn changed(call: &MetricCall, change: Perturbation, widths: Widths) -> MetricCall {
     let Widths { widest, halved } = widths;
     let mut call = call.clone();
     match change {
-        Change::Together { .. } => {
+        Perturbation::Together { .. } => {
             return change.parts().into_iter().flatten().fold(call, |call, part| changed(&call, part, widths));
         }
-        Change::Drives(drives) => match &mut call.target {
-            Target::Subject(Subject::Array { members, .. }) if *members == widest => {
+        Perturbation::Drives(drives) => match &mut call.target {
+            MetricTarget::Subject(Subject::Array { members, .. }) if *members == widest => {
                 *members = drives;
             }
-            Target::Subject(Subject::Array { level: Level::Raid0, members }) if halved => *members = drives / 2,
+            MetricTarget::Subject(Subject::Array { level: Level::Raid0, members }) if halved => *members = drives / 2,
             _ => {}
         },
-        Change::HalfBlocks | Change::DoubleBlocks => {
+        Perturbation::HalfBlocks | Perturbation::DoubleBlocks => {
             if let Some(block) = block(&call) {
-                let block = if change == Change::HalfBlocks { block / 2 } else { block * 2 };
+                let block = if change == Perturbation::HalfBlocks { block / 2 } else { block * 2 };
                 if (SECTOR..=BLOCK_MAX).contains(&block) {
                     call.axes = call.axes.with(Axis::Bs, AxisValue::Number(block as f64));
                 }
             }
         }
-        Change::Chance(number) => {
+        Perturbation::Chance(number) => {
             let rep = call.axes.whole(Axis::Rep).unwrap_or(0) + number;
             call.axes = call.axes.with(Axis::Rep, AxisValue::Number(rep as f64));
         }
@@ -372,20 +372,20 @@ mod tests {
         let claims = read(&text.to_string()).expect("a claim").claims;
         let law = Law(Mutex::default());
         let outcomes = crate::run(&claims, &law, RunOptions { jobs: 1 }, &|_, _| {});
-        assert_eq!(outcomes[0].verdict, Verdict::Pass, "{}", outcomes[0].reason);
+        assert_eq!(outcomes[0].verdict, ClaimVerdict::Pass, "{}", outcomes[0].reason);
         law.0.lock().expect("no thread failed").clear();
         let progress = Mutex::default();
         let note = |count, all| *progress.lock().expect("no thread failed") = (count, all);
         let asked = perturb(&claims, &outcomes, &law, RunOptions { jobs: 1 }, &note);
         // The law excuses after an evaluation, which takes time; progress counts that.
-        let by_law = |asked: &&Asked| matches!(&asked.ended, Ended::Excused(why) if why.contains("the card has"));
-        let is_excused = |asked: &&Asked| matches!(asked.ended, Ended::Excused(_)) && !by_law(asked);
+        let by_law = |asked: &&PerturbedClaim| matches!(&asked.ended, PerturbedResult::Excused(why) if why.contains("the card has"));
+        let is_excused = |asked: &&PerturbedClaim| matches!(asked.ended, PerturbedResult::Excused(_)) && !by_law(asked);
         let evaluated = asked.len() - asked.iter().filter(is_excused).count();
         assert_eq!(progress.into_inner().expect("no thread failed"), (evaluated, evaluated));
-        let word = |asked: &Asked| match &asked.ended {
-            Ended::Holds => "holds".to_owned(),
-            Ended::Fails(_) => "fails".to_owned(),
-            Ended::Excused(reason) => reason.clone(),
+        let word = |asked: &PerturbedClaim| match &asked.ended {
+            PerturbedResult::Holds => "holds".to_owned(),
+            PerturbedResult::Fails(_) => "fails".to_owned(),
+            PerturbedResult::Excused(reason) => reason.clone(),
         };
         let ends = asked.iter().map(|asked| (asked.change.to_string(), word(asked))).collect();
         (ends, law.0.into_inner().expect("no thread failed"))

@@ -3,7 +3,7 @@
 //! The order in which claims end must never be visible: outcomes are in the order of the file.
 
 use crate::claim::Claim;
-use crate::evaluate::{evaluate, Outcome};
+use crate::evaluate::{evaluate, ClaimOutcome};
 use crate::metric::Metrics;
 use openraid_methods::run::run_all;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,8 +26,8 @@ pub fn run(
     claims: &[Claim],
     metrics: &dyn Metrics,
     options: RunOptions,
-    ended: &(dyn Fn(usize, &Outcome) + Sync),
-) -> Vec<Outcome> {
+    ended: &(dyn Fn(usize, &ClaimOutcome) + Sync),
+) -> Vec<ClaimOutcome> {
     let one = |claim: &Claim| evaluate(claim, metrics);
     each(claims, options, one, ended)
 }

@@ -36,18 +36,18 @@ struct Inner {
 }
 
 /// The store, which threads can share.
-pub struct Store {
+pub struct ClaimStore {
     inner: Mutex<Inner>,
     done: Condvar,
 }
 
-impl Default for Store {
+impl Default for ClaimStore {
     fn default() -> Self {
         Self::in_memory()
     }
 }
 
-impl Store {
+impl ClaimStore {
     /// A store for this run only.
     #[must_use]
     pub fn in_memory() -> Self {
@@ -62,8 +62,8 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn open(path: &Path, fingerprint: &str) -> Result<Self, StoreError> {
-        let complain = |error: io::Error| StoreError { path: path.to_owned(), error: error.to_string() };
+    pub fn open(path: &Path, fingerprint: &str) -> Result<Self, ClaimStoreError> {
+        let complain = |error: io::Error| ClaimStoreError { path: path.to_owned(), error: error.to_string() };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder).map_err(complain)?;
         }
@@ -132,7 +132,7 @@ impl Store {
 
 /// A key that is being measured. The key is released if the measurement panics.
 struct Claimed<'a> {
-    store: &'a Store,
+    store: &'a ClaimStore,
     key: &'a str,
     value: Option<Value>,
 }
@@ -184,20 +184,20 @@ fn load(mut reader: impl BufRead, fingerprint: &str) -> Option<HashMap<String, S
 
 /// The file of a store cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StoreError {
+pub struct ClaimStoreError {
     /// The file.
     pub path: PathBuf,
     /// The error.
     pub error: String,
 }
 
-impl fmt::Display for StoreError {
+impl fmt::Display for ClaimStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}; name another folder, or go without a cache", self.path.display(), self.error)
     }
 }
 
-impl std::error::Error for StoreError {}
+impl std::error::Error for ClaimStoreError {}
 
 #[cfg(test)]
 mod tests {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_value_is_measured_once_however_many_ask() {
-        let store = Store::in_memory();
+        let store = ClaimStore::in_memory();
         let asked = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -234,23 +234,23 @@ mod tests {
     fn values_outlive_the_run_but_not_the_fingerprint() {
         let folder = folder("store");
         let path = folder.join("values");
-        let first = Store::open(&path, "a").expect("a store");
+        let first = ClaimStore::open(&path, "a").expect("a store");
         first.get_or("x", || Value::from(1.5));
         first.get_or("y", || Value::from("no"));
         drop(first);
         // An incomplete line is ignored, and later lines are complete again.
         let mut file = fs::OpenOptions::new().append(true).open(&path).expect("the file");
         file.write_all(b"[\"z\", 1").expect("written");
-        let second = Store::open(&path, "a").expect("a store");
+        let second = ClaimStore::open(&path, "a").expect("a store");
         assert_eq!(second.get_or("x", || Value::Null), Value::from(1.5));
         assert_eq!(second.get_or("z", || Value::from(7)), Value::from(7));
         drop(second);
-        let third = Store::open(&path, "a").expect("a store");
+        let third = ClaimStore::open(&path, "a").expect("a store");
         assert_eq!((third.len(), third.get_or("z", || Value::Null)), (3, Value::from(7)));
         drop(third);
-        assert!(Store::open(&path, "b").expect("a store").is_empty());
+        assert!(ClaimStore::open(&path, "b").expect("a store").is_empty());
         fs::write(&path, b"\xff\x00 garbage").expect("written");
-        assert!(Store::open(&path, "b").expect("a store").is_empty());
+        assert!(ClaimStore::open(&path, "b").expect("a store").is_empty());
         let _ = fs::remove_dir_all(&folder);
     }
 
@@ -258,14 +258,14 @@ mod tests {
     fn a_store_that_cannot_be_written_reports_it() {
         let folder = folder("refused");
         fs::create_dir_all(&folder).expect("a folder");
-        let error = Store::open(&folder, "a").err().expect("a folder is not a file");
+        let error = ClaimStore::open(&folder, "a").err().expect("a folder is not a file");
         assert!(error.to_string().contains("name another folder"), "{error}");
         let _ = fs::remove_dir_all(&folder);
     }
 
     #[test]
     fn measuring_that_panics_leaves_the_key_to_the_next() {
-        let store = Store::in_memory();
+        let store = ClaimStore::in_memory();
         let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.get_or("x", || panic!("broken"))));
         assert!(tried.is_err());
         assert_eq!(store.get_or("x", || Value::from(1)), Value::from(1));

@@ -29,42 +29,42 @@ pub const LEVELS: [Level; 8] = [
 ///
 /// # Errors
 /// Claims do not have such a level.
-pub fn level(text: &str) -> Result<Level, SubjectError> {
+pub fn level(text: &str) -> Result<Level, SubjectNameError> {
     let bare = text.split_once('x').map_or(text, |(level, _)| level);
     let number = bare.strip_prefix("raid").unwrap_or(bare);
     let found = LEVELS.into_iter().find(|level| level.word().strip_prefix("raid") == Some(number));
-    found.ok_or_else(|| SubjectError::Unknown(clip(text)))
+    found.ok_or_else(|| SubjectNameError::Unknown(clip(text)))
 }
 
 /// The subject of a name in a claim. The controller of the claim decides later whether an array is possible.
 ///
 /// # Errors
 /// Claims do not have such a name.
-pub fn subject(text: &str) -> Result<Subject, SubjectError> {
+pub fn subject(text: &str) -> Result<Subject, SubjectNameError> {
     if let Some(drive) = Subject::drive(text) {
         return Ok(drive);
     }
-    let unknown = || SubjectError::Unknown(clip(text));
+    let unknown = || SubjectNameError::Unknown(clip(text));
     let (kind, width) = text.rsplit_once('x').ok_or_else(unknown)?;
     let digits = !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit()) && !width.starts_with('0');
     let level = LEVELS.into_iter().chain([Level::Jbod]).find(|level| level.word() == kind);
     let Some(level) = level.filter(|_| digits) else { return Err(unknown()) };
     match width.parse() {
         Ok(members) if members <= MEMBERS_MAX => Ok(Subject::Array { level, members }),
-        _ => Err(SubjectError::TooWide(clip(text))),
+        _ => Err(SubjectNameError::TooWide(clip(text))),
     }
 }
 
 /// A name without a subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SubjectError {
+pub enum SubjectNameError {
     /// An unknown name.
     Unknown(String),
     /// Too many members.
     TooWide(String),
 }
 
-impl fmt::Display for SubjectError {
+impl fmt::Display for SubjectNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(text) => write!(
@@ -77,7 +77,7 @@ impl fmt::Display for SubjectError {
     }
 }
 
-impl std::error::Error for SubjectError {}
+impl std::error::Error for SubjectNameError {}
 
 /// The beginning of a text of any length and content, for a message.
 pub(crate) fn clip(text: &str) -> String {
@@ -116,10 +116,10 @@ mod tests {
         let unknown =
             ["", "x", "raid5", "raid5x", "raid5x04", "raid5x-1", "raid7x3", "RAID5x3", "raid5x3 ", "jbod", "x4"];
         for text in wide {
-            assert!(matches!(subject(text), Err(SubjectError::TooWide(_))), "{text}");
+            assert!(matches!(subject(text), Err(SubjectNameError::TooWide(_))), "{text}");
         }
         for text in unknown {
-            assert!(matches!(subject(text), Err(SubjectError::Unknown(_))), "{text}");
+            assert!(matches!(subject(text), Err(SubjectNameError::Unknown(_))), "{text}");
         }
         let long = subject(&"y".repeat(1000)).expect_err("no name").to_string();
         assert!(long.len() < 300 && long.contains("..."));

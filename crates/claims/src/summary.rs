@@ -3,14 +3,14 @@
 //! A table must never count a claim twice.
 
 use crate::claim::{Claim, Grade};
-use crate::evaluate::{Outcome, Verdict};
+use crate::evaluate::{ClaimOutcome, ClaimVerdict};
 use crate::metric::Metric;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
 
 /// Numbers of claims by verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub struct VerdictTally {
     /// Passed.
     pub passed: usize,
     /// Failed.
@@ -19,13 +19,13 @@ pub struct Tally {
     pub not_applicable: usize,
 }
 
-impl Tally {
+impl VerdictTally {
     /// Count a verdict.
-    pub fn add(&mut self, verdict: Verdict) {
+    pub fn add(&mut self, verdict: ClaimVerdict) {
         match verdict {
-            Verdict::Pass => self.passed += 1,
-            Verdict::Fail => self.failed += 1,
-            Verdict::NotApplicable => self.not_applicable += 1,
+            ClaimVerdict::Pass => self.passed += 1,
+            ClaimVerdict::Fail => self.failed += 1,
+            ClaimVerdict::NotApplicable => self.not_applicable += 1,
         }
     }
     /// Their sum.
@@ -42,8 +42,12 @@ impl Tally {
 
 /// Counts by a property of a claim.
 #[must_use]
-pub fn tally_by<K: Ord>(claims: &[Claim], outcomes: &[Outcome], key: impl Fn(&Claim) -> K) -> BTreeMap<K, Tally> {
-    let mut tallies: BTreeMap<K, Tally> = BTreeMap::new();
+pub fn tally_by<K: Ord>(
+    claims: &[Claim],
+    outcomes: &[ClaimOutcome],
+    key: impl Fn(&Claim) -> K,
+) -> BTreeMap<K, VerdictTally> {
+    let mut tallies: BTreeMap<K, VerdictTally> = BTreeMap::new();
     for (claim, outcome) in claims.iter().zip(outcomes) {
         tallies.entry(key(claim)).or_default().add(outcome.verdict);
     }
@@ -98,7 +102,7 @@ pub(crate) fn calls(check: &str, name: &str) -> bool {
 
 /// One outcome as JSON: `id`, `verdict`, `measured` (call to value), `reason`.
 #[must_use]
-pub fn to_json(outcome: &Outcome) -> Value {
+pub fn to_json(outcome: &ClaimOutcome) -> Value {
     let measured: Map<String, Value> =
         outcome.measured.iter().map(|measured| (measured.call.clone(), measured.value.to_json())).collect();
     json!({

@@ -3,7 +3,7 @@
 //! A claim's workload is partly prose (`"512..1M x2"`, `"1..256"`, `"wb|wt"`). A field gives a default only if it is
 //! one value. A workload must never cause an error: a field that is not one value gives no default.
 
-use crate::axes::{Axes, Axis, AxisValue};
+use crate::axes::{Axis, AxisValue, AxisValues, CLAIM_AXES};
 use crate::subject::clip;
 use openraid_methods::cell::{Direction, Pattern};
 use openraid_methods::metrics::Scheme;
@@ -86,18 +86,18 @@ impl ClaimLoad {
 
 /// A claim's workload.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Workload {
+pub struct ClaimWorkload {
     /// The load; none if nothing is measured.
     pub load: Option<ClaimLoad>,
     /// Defaults from the fields.
-    pub defaults: Axes,
+    pub defaults: AxisValues,
     /// The scheme of ratings, if the workload names one.
     pub scheme: Option<Scheme>,
     /// Seconds of one step of a series, if the workload gives it: the time in which requests are counted.
     pub step_s: Option<f64>,
 }
 
-impl Workload {
+impl ClaimWorkload {
     /// The workload from the fields of a claim. Without a pattern, it is `static-property`; a word of `pat` is
     /// accepted, too.
     ///
@@ -113,7 +113,7 @@ impl Workload {
             }
             Some(other) => return Err(other.to_string()),
         };
-        let mut defaults = Axes::new();
+        let mut defaults = AxisValues::new();
         for (field, axis) in fields_of_axes() {
             let Some(value) = fields.get(field).and_then(|value| single(axis, value)) else { continue };
             // An invalid value for the axis is prose, and not a default.
@@ -122,7 +122,7 @@ impl Workload {
         let scheme = fields.get("rating_scheme").and_then(Value::as_str).and_then(Scheme::from_words);
         let step = fields.get("step_s").and_then(|value| single(Axis::Secs, value));
         let step_s = step.and_then(|step| {
-            let mut seconds = Axes::new();
+            let mut seconds = AxisValues::new();
             seconds.set(Axis::Secs, step).ok().and_then(|()| seconds.real(Axis::Secs))
         });
         Ok(Self { load, defaults, scheme, step_s })
@@ -152,8 +152,8 @@ const OTHER_FIELDS: [&str; 6] = ["pattern", "pat", "rating_scheme", "step_s", "r
 
 /// All fields with an axis. The axis's own name is last and has precedence.
 fn fields_of_axes() -> impl Iterator<Item = (&'static str, Axis)> {
-    let own = Axis::ALL.into_iter().filter(|axis| *axis != Axis::Pat).map(|axis| (axis.name(), axis));
-    FIELDS.into_iter().chain(own)
+    let by_name = CLAIM_AXES.into_iter().filter(|axis| *axis != Axis::Pat).map(|axis| (axis.word(), axis));
+    FIELDS.into_iter().chain(by_name)
 }
 
 /// The value of a field if it is a single one: a number, a number as text (also `128K`), a word.
@@ -188,7 +188,7 @@ pub fn not_understood(fields: &Map<String, Value>) -> Vec<String> {
         if value.as_str().is_some_and(is_series) {
             continue;
         }
-        match single(axis, value).map(|one| Axes::new().set(axis, one)) {
+        match single(axis, value).map(|one| AxisValues::new().set(axis, one)) {
             Some(Ok(())) => {}
             Some(Err(error)) => odd.push(format!("{field}': {error}; it gives no default")),
             None => odd.push(format!("{field}': {} is not one value; it gives no default", clip(&value.to_string()))),
@@ -228,8 +228,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(value: Value) -> Workload {
-        Workload::from_fields(value.as_object().expect("an object")).expect("a pattern")
+    fn of(value: Value) -> ClaimWorkload {
+        ClaimWorkload::from_fields(value.as_object().expect("an object")).expect("a pattern")
     }
 
     #[test]
@@ -254,8 +254,8 @@ mod tests {
         let load = of(json!({"pat": "db", "rd": 0, "bs": "64K", "th": 2, "cyc": 1, "secs": 30, "block": 8192}));
         assert_eq!(load.load, ClaimLoad::of("database"));
         assert_eq!(load.defaults.to_string(), "rd=0, bs=65536, th=2, cyc=1, secs=30");
-        for axis in Axis::ALL.into_iter().filter(|axis| *axis != Axis::Pat) {
-            assert!(fields_of_axes().any(|(field, known)| (field, known) == (axis.name(), axis)), "{axis:?}");
+        for axis in CLAIM_AXES.into_iter().filter(|axis| *axis != Axis::Pat) {
+            assert!(fields_of_axes().any(|(field, known)| (field, known) == (axis.word(), axis)), "{axis:?}");
         }
     }
 
@@ -306,6 +306,6 @@ mod tests {
         }
         assert!(ClaimLoad::of_pat("xy").is_none() && ClaimLoad::of("xy").is_none());
         let strange = json!({"pattern": "xy"});
-        assert_eq!(Workload::from_fields(strange.as_object().expect("object")), Err("xy".into()));
+        assert_eq!(ClaimWorkload::from_fields(strange.as_object().expect("object")), Err("xy".into()));
     }
 }

@@ -6,7 +6,7 @@
 use openraid_claims::decide::decide_all;
 use openraid_claims::fold::{self, Mechanism, FOLDS};
 use openraid_claims::summary::Basis;
-use openraid_claims::{read, Claim, Decision, RunOptions, Simulated, Store, Verdict, REVIEWS};
+use openraid_claims::{read, Claim, ClaimStore, ClaimVerdict, Decision, RunOptions, Simulated, REVIEWS};
 use openraid_methods::cell::Effort;
 use openraid_models::Library;
 use std::collections::BTreeSet;
@@ -94,7 +94,7 @@ fn the_page_has_what_the_recorded_results_come_to() {
 #[ignore = "soak: all claims with quick effort"]
 fn all_claims_fail_and_hold_as_recorded() {
     let claims = read(REVIEWS).expect("the built-in claims").claims;
-    let metrics = Simulated::new(Library::builtin(), Store::in_memory(), Effort::QUICK, 1);
+    let metrics = Simulated::new(Library::builtin(), ClaimStore::in_memory(), Effort::QUICK, 1);
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let decisions = decide_all(&claims, &metrics, RunOptions { jobs }, &|_| {});
     let ids = |is: &dyn Fn(&Decision) -> bool| -> BTreeSet<String> {
@@ -102,7 +102,7 @@ fn all_claims_fail_and_hold_as_recorded() {
     };
     let recorded = recorded();
     assert_eq!(
-        (ids(&|one| one.decided && one.outcome.verdict != Verdict::Pass), ids(&|one| !one.decided)),
+        (ids(&|one| one.decided && one.outcome.verdict != ClaimVerdict::Pass), ids(&|one| !one.decided)),
         (recorded.failed, recorded.undecided),
         "results.json is of another state: write down what failed, with the run's date"
     );

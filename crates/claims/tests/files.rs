@@ -2,8 +2,8 @@
 
 use openraid_claims::summary::{tally_by, to_json, Basis};
 use openraid_claims::{
-    read, run, Claim, Grade, Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations, ReadError,
-    RunOptions, Verdict,
+    read, run, Claim, ClaimFileError, ClaimVerdict, Grade, Metric, MetricCall, MetricValue, Metrics, NotApplicable,
+    Operations, RunOptions,
 };
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn every_published_check_can_be_evaluated_and_the_order_is_the_files() {
             // Differences of ones are zero: a few checks divide by such a difference, or rank equal values.
             let zero = outcome.reason.contains("around zero") || outcome.reason.contains("ivi");
             assert!(!outcome.broken || zero, "{}: {}", claim.id, outcome.reason);
-            assert_ne!(outcome.verdict, Verdict::NotApplicable, "{}: {}", claim.id, outcome.reason);
+            assert_ne!(outcome.verdict, ClaimVerdict::NotApplicable, "{}: {}", claim.id, outcome.reason);
         }
         let all: usize =
             tally_by(&claims, &outcomes, |claim| claim.kind.clone()).values().map(|tally| tally.total()).sum();
@@ -102,7 +102,7 @@ fn wrong_files_are_refused_with_claim_and_field() {
     assert!(wrong(&"[".repeat(100_000)).contains("not JSON"));
     assert!(wrong("[1]").contains("claim 1: expected an object, found a number"));
     let long = " ".repeat(openraid_claims::claim::FILE_BYTES_MAX + 1);
-    assert!(matches!(read(&long), Err(ReadError::TooLong(_))));
+    assert!(matches!(read(&long), Err(ClaimFileError::TooLong(_))));
     let good = serde_json::json!({
         "id": "a", "system": "s", "kind": "order", "reproducible": "physics", "check": "True", "tolerance": 0
     });

@@ -1,8 +1,8 @@
 //! Every name of the language, evaluated with a fake that computes its answer from the call.
 
 use openraid_claims::{
-    evaluate, Axis, AxisValue, Claim, Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations, Outcome,
-    Subject, Verdict,
+    axis_named, evaluate, Axis, AxisValue, Claim, ClaimOutcome, ClaimVerdict, Metric, MetricCall, MetricValue, Metrics,
+    NotApplicable, Operations, Subject,
 };
 use std::sync::Mutex;
 
@@ -43,7 +43,7 @@ fn claim(check: &str, tolerance: f64) -> Claim {
     openraid_claims::read(&text.to_string()).expect("a claim").claims.remove(0)
 }
 
-fn run(check: &str) -> (Outcome, Vec<MetricCall>) {
+fn run(check: &str) -> (ClaimOutcome, Vec<MetricCall>) {
     let fake = Fake::default();
     let outcome = evaluate(&claim(check, 0.25), &fake);
     let asked = fake.asked.into_inner().unwrap();
@@ -52,18 +52,18 @@ fn run(check: &str) -> (Outcome, Vec<MetricCall>) {
 
 fn holds(check: &str) {
     let (outcome, _) = run(check);
-    assert_eq!(outcome.verdict, Verdict::Pass, "{check}: {}", outcome.reason);
+    assert_eq!(outcome.verdict, ClaimVerdict::Pass, "{check}: {}", outcome.reason);
 }
 
 fn fails(check: &str) {
     let (outcome, _) = run(check);
-    assert!(outcome.verdict == Verdict::Fail && !outcome.broken, "{check}: {}", outcome.reason);
+    assert!(outcome.verdict == ClaimVerdict::Fail && !outcome.broken, "{check}: {}", outcome.reason);
 }
 
 /// The check itself is wrong, and the reason includes these words.
 fn broken(check: &str, words: &str) {
     let (outcome, _) = run(check);
-    assert!(outcome.broken && outcome.verdict == Verdict::Fail, "{check}: {:?}", outcome.verdict);
+    assert!(outcome.broken && outcome.verdict == ClaimVerdict::Fail, "{check}: {:?}", outcome.verdict);
     assert!(outcome.reason.contains(words), "{check}: {}", outcome.reason);
     assert!(outcome.reason.len() < 1000, "{}", outcome.reason);
 }
@@ -124,7 +124,7 @@ fn every_metric_is_asked_with_its_arguments() {
     ];
     for (check, call) in calls {
         let (outcome, asked) = run(check);
-        assert_eq!(outcome.verdict, Verdict::Pass, "{check}: {}", outcome.reason);
+        assert_eq!(outcome.verdict, ClaimVerdict::Pass, "{check}: {}", outcome.reason);
         assert_eq!((asked.len(), asked[0].to_string().as_str()), (1, call));
         assert_eq!(outcome.measured[0].call, call);
         assert_eq!((asked[0].system.as_str(), asked[0].workload.defaults.whole(Axis::Qd)), ("lab", Some(16)));
@@ -144,7 +144,7 @@ fn arithmetic_metrics_need_no_measurement() {
         "survive_fraction('single', n=1, k=1) == 0 and survive_fraction(single, k=0) == 1 and survive_fraction('jbodx4', k=1) == 0 and survive_fraction(jbod, n=4, k=0) == 1",
     ] {
         let (outcome, asked) = run(check);
-        assert_eq!((outcome.verdict, asked.len()), (Verdict::Pass, 0), "{check}: {}", outcome.reason);
+        assert_eq!((outcome.verdict, asked.len()), (ClaimVerdict::Pass, 0), "{check}: {}", outcome.reason);
         assert!(!outcome.measured.is_empty());
     }
 }
@@ -225,9 +225,9 @@ const AXES: &[&str] = &[
 fn every_axis_is_taken_and_its_limits_hold() {
     for axis in AXES {
         let (outcome, asked) = run(&format!("mbps(raid0x2, {axis}) == 1"));
-        assert_eq!(outcome.verdict, Verdict::Pass, "{axis}: {}", outcome.reason);
+        assert_eq!(outcome.verdict, ClaimVerdict::Pass, "{axis}: {}", outcome.reason);
         let (name, _) = axis.split_once('=').unwrap();
-        assert!(asked[0].axes.has(Axis::of(name).unwrap()), "{axis}");
+        assert!(asked[0].axes.has(axis_named(name).unwrap()), "{axis}");
     }
     for axis in
         ["rd=101", "rd=-1", "rd=1.5", "qd=0", "th=5", "pat='tape'", "cyc=3", "fs='ext4'", "bs='big'", "rd=[1]", "ctl=1"]
@@ -285,10 +285,13 @@ fn an_expected_falsehood_passes_and_its_truth_fails() {
         (outcome.verdict, outcome.reason)
     };
     let (passed, reason) = verdict("cap('pcie2_x8') >= 8 * cap('sas6')");
-    assert_eq!((passed, reason.as_str()), (Verdict::Pass, "the check is false, as expected: the review is wrong here"));
-    assert_eq!(verdict("1 < 2").0, Verdict::Fail);
+    assert_eq!(
+        (passed, reason.as_str()),
+        (ClaimVerdict::Pass, "the check is false, as expected: the review is wrong here")
+    );
+    assert_eq!(verdict("1 < 2").0, ClaimVerdict::Fail);
     // A check that cannot be evaluated is not a false statement.
-    assert_eq!(verdict("nonsense(1)").0, Verdict::Fail);
+    assert_eq!(verdict("nonsense(1)").0, ClaimVerdict::Fail);
 }
 
 #[test]
@@ -304,13 +307,13 @@ fn a_metric_without_meaning_makes_the_claim_not_applicable() {
         ("parity_share(raid5x3, 3) > 0", "no member 3"),
     ] {
         let (outcome, _) = run(check);
-        assert_eq!(outcome.verdict, Verdict::NotApplicable, "{check}: {}", outcome.reason);
+        assert_eq!(outcome.verdict, ClaimVerdict::NotApplicable, "{check}: {}", outcome.reason);
         assert!(outcome.reason.contains(words), "{}", outcome.reason);
     }
     // The result is known before the metric without meaning is reached, so that part is not evaluated.
     holds("True or lin(single, pos='begin') > 0");
     let (outcome, _) = run("iops(single, rd=0) > 0 and lin(single, pos='end') > 0");
-    assert_eq!((outcome.verdict, outcome.measured.len()), (Verdict::NotApplicable, 1));
+    assert_eq!((outcome.verdict, outcome.measured.len()), (ClaimVerdict::NotApplicable, 1));
 }
 
 #[test]

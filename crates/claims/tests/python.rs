@@ -1,6 +1,6 @@
 //! The check language is a part of Python: Python itself says what drawn checks come to.
 
-use openraid_claims::{evaluate, read, MetricCall, MetricValue, Metrics, NotApplicable, Verdict};
+use openraid_claims::{evaluate, read, ClaimVerdict, MetricCall, MetricValue, Metrics, NotApplicable};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -116,7 +116,7 @@ fn ours(check: &str) -> &'static str {
     let outcome = evaluate(&claim, &Nothing);
     match outcome.verdict {
         _ if outcome.broken => "error",
-        Verdict::Pass => "True",
+        ClaimVerdict::Pass => "True",
         _ => "False",
     }
 }

@@ -6,7 +6,7 @@
 //! docs/lab/calibration.md.
 
 use openraid_claims::fold::{self, FOLDS};
-use openraid_claims::{evaluate, read, Claim, MetricValue, Simulated, Store, REVIEWS};
+use openraid_claims::{evaluate, read, Claim, ClaimStore, MetricValue, Simulated, REVIEWS};
 use openraid_methods::cell::Effort;
 use openraid_methods::plan::{LoadClass, JUDGED};
 use openraid_models::Library;
@@ -124,9 +124,9 @@ fn four_of_five_figures_that_nothing_was_tuned_on_lie_in_their_range() {
     // The same for an error that is fitted on four folds and judged on the fifth, for each fold in turn.
     let mut held = 0;
     for number in 0..FOLDS {
-        let (own, others): (Vec<&Figure>, Vec<&Figure>) =
+        let (fold, others): (Vec<&Figure>, Vec<&Figure>) =
             figures.iter().partition(|figure| fold::of(&figure.claim) == number);
-        for figure in own {
+        for figure in fold {
             let class: Vec<&Figure> = others.iter().copied().filter(|other| other.class == figure.class).collect();
             let percent = fitted(&class).unwrap_or(figure.class.percent()).max(figure.class.percent());
             held += usize::from(figure.lies_within(percent));
@@ -175,7 +175,7 @@ fn predicted(figure: &Figure, metrics: &Simulated) -> f64 {
 #[test]
 #[ignore = "soak: every figure with quick effort"]
 fn the_models_give_the_recorded_figures() {
-    let metrics = Simulated::new(Library::builtin(), Store::in_memory(), Effort::QUICK, 1);
+    let metrics = Simulated::new(Library::builtin(), ClaimStore::in_memory(), Effort::QUICK, 1);
     let mut list: Vec<Value> = serde_json::from_str(FIGURES).expect("a list");
     for (row, figure) in list.iter_mut().zip(figures()) {
         let now = predicted(&figure, &metrics);

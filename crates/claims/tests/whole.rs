@@ -3,7 +3,7 @@
 //! bounds of a closed form or of the drive's data sheet.
 
 use openraid_claims::axes::BUSES;
-use openraid_claims::{evaluate, read, Axis, Claim, Metric, Simulated, Store, Verdict};
+use openraid_claims::{axis_named, evaluate, read, Claim, ClaimStore, ClaimVerdict, Metric, Simulated, CLAIM_AXES};
 use openraid_methods::cell::Effort;
 use openraid_models::Library;
 
@@ -77,11 +77,11 @@ fn claim_of(system: &str, workload: &serde_json::Value, check: &str) -> Claim {
 #[test]
 fn every_name_of_the_language_has_a_sensible_value() {
     let effort = Effort { requests: 400, seconds_max: 5, warm_seconds_max: 5 };
-    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+    let laboratory = Simulated::new(Library::builtin(), ClaimStore::in_memory(), effort, 1);
     let mut wrong = Vec::new();
     for (system, pattern, check) in CHECKS {
         let outcome = evaluate(&claim(system, pattern, check), &laboratory);
-        if outcome.verdict != Verdict::Pass {
+        if outcome.verdict != ClaimVerdict::Pass {
             let measured: Vec<String> =
                 outcome.measured.iter().map(|one| format!("{} = {:?}", one.call, one.value)).collect();
             wrong.push(format!("{check}\n    {}\n    {}", outcome.reason, measured.join("\n    ")));
@@ -93,7 +93,7 @@ fn every_name_of_the_language_has_a_sensible_value() {
 #[test]
 fn an_unmeasured_value_is_not_answered_with_another() {
     let effort = Effort { requests: 200, seconds_max: 2, warm_seconds_max: 2 };
-    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+    let laboratory = Simulated::new(Library::builtin(), ClaimStore::in_memory(), effort, 1);
     for (pattern, check, words) in [
         ("database", "lat('jbodx2', rd=100, member=0) > 0", "leave member out"),
         ("database", "lat('jbodx2', rd=100, member=2) > 0", "no member 2"),
@@ -114,7 +114,7 @@ fn an_unmeasured_value_is_not_answered_with_another() {
         ("web-server", "lat(single, op='write', qd=4) > 0", "no requests of this direction"),
     ] {
         let outcome = evaluate(&claim("9650se", pattern, check), &laboratory);
-        assert_eq!(outcome.verdict, Verdict::NotApplicable, "{check}: {}", outcome.reason);
+        assert_eq!(outcome.verdict, ClaimVerdict::NotApplicable, "{check}: {}", outcome.reason);
         assert!(outcome.reason.contains(words), "{check}: {}", outcome.reason);
     }
 }
@@ -126,7 +126,7 @@ fn a_verdict_that_rests_on_a_load_that_was_not_steady_says_so() {
     // In a second no three windows are measured.
     for (warm_seconds_max, unsteady) in [(1, true), (60, false)] {
         let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max };
-        let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+        let laboratory = Simulated::new(Library::builtin(), ClaimStore::in_memory(), effort, 1);
         let check = if unsteady { check.split(" and peak").next().expect("a part") } else { check };
         let outcome = evaluate(&claim("9650se", "database", check), &laboratory);
         let expected = "the check is true; it rests on values of loads that had not become steady: iops(single, rd=";
@@ -138,7 +138,7 @@ fn a_verdict_that_rests_on_a_load_that_was_not_steady_says_so() {
 #[test]
 fn ratings_are_the_formulas_of_the_documentation() {
     let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max: 1 };
-    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+    let laboratory = Simulated::new(Library::builtin(), ClaimStore::in_memory(), effort, 1);
     // An array's figures at several depths, and the single drive's at the same depths: computed by hand from
     // docs/lab/methods.md.
     let sum = |terms: &[(u32, u32)]| {
@@ -166,20 +166,20 @@ fn ratings_are_the_formulas_of_the_documentation() {
         let workload = serde_json::json!({"pattern": pattern, "rating_scheme": scheme});
         let check = format!("approx(rating({array}), {expected}, 0.000001) and rating({array}) > 0");
         let outcome = evaluate(&claim_of("9650se", &workload, &check), &laboratory);
-        assert_eq!(outcome.verdict, Verdict::Pass, "{scheme}: {check}: {} {:?}", outcome.reason, outcome.measured);
+        assert_eq!(outcome.verdict, ClaimVerdict::Pass, "{scheme}: {check}: {} {:?}", outcome.reason, outcome.measured);
     }
     // The single drive with which an array with a slow member is compared is a good one.
     let workload = serde_json::json!({"pattern": "file-server", "rating_scheme": "R5"});
     for check in ["rating(raid0x2, slow=1) < rating(raid0x2)", "within(rating('jbodx2', member=1), 0.5, 2)"] {
         let outcome = evaluate(&claim_of("9650se", &workload, check), &laboratory);
-        assert_eq!(outcome.verdict, Verdict::Pass, "{check}: {} {:?}", outcome.reason, outcome.measured);
+        assert_eq!(outcome.verdict, ClaimVerdict::Pass, "{check}: {} {:?}", outcome.reason, outcome.measured);
     }
 }
 
 #[test]
 fn workload_fields_that_its_method_does_not_take_stop_no_check() {
     let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max: 1 };
-    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
+    let laboratory = Simulated::new(Library::builtin(), ClaimStore::in_memory(), effort, 1);
     for (workload, check) in [
         (serde_json::json!({"pattern": "winbench99-transfer-graph", "block": 65536}), "lin(single) > 0"),
         (serde_json::json!({"pattern": "winbench99", "qd": 1}), "score(single, app='winmark99') > 0"),
@@ -190,7 +190,7 @@ fn workload_fields_that_its_method_does_not_take_stop_no_check() {
         (serde_json::json!({"pattern": "database", "users": 1, "op": "create", "app": "business"}), "iops(single) > 0"),
     ] {
         let outcome = evaluate(&claim_of("9650se", &workload, check), &laboratory);
-        assert_eq!(outcome.verdict, Verdict::Pass, "{workload}: {}", outcome.reason);
+        assert_eq!(outcome.verdict, ClaimVerdict::Pass, "{workload}: {}", outcome.reason);
     }
 }
 
@@ -210,7 +210,7 @@ fn words_of(table: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_list_of_the_documentation_is_the_constants_value() {
-    let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), Effort::QUICK, 1);
+    let laboratory = Simulated::new(Library::builtin(), ClaimStore::in_memory(), Effort::QUICK, 1);
     let mut lists = 0;
     for (name, rest) in rows_of("Constants") {
         let name = name.trim().trim_matches('`');
@@ -220,7 +220,7 @@ fn every_list_of_the_documentation_is_the_constants_value() {
             continue;
         }
         let outcome = evaluate(&claim("9650se", "static-property", &format!("list({name}) == [{value}]")), &laboratory);
-        assert_eq!(outcome.verdict, Verdict::Pass, "{name}: {value}: {}", outcome.reason);
+        assert_eq!(outcome.verdict, ClaimVerdict::Pass, "{name}: {value}: {}", outcome.reason);
         lists += 1;
     }
     assert_eq!(lists, 9, "QDL, QDW, OIO, OPS, SETS, APPS, S4, S8, R0");
@@ -238,12 +238,12 @@ fn no_name_of_the_documentation_is_left_out() {
         assert!(has(metric.name()), "no check asks for {}", metric.name());
         assert!(metrics.contains(&metric.name()), "docs/lab/claims.md does not name {}", metric.name());
     }
-    for axis in Axis::ALL {
-        assert!(has(axis.name()), "no check gives {}", axis.name());
-        assert!(axes.contains(&axis.name()), "docs/lab/claims.md does not name {}", axis.name());
+    for axis in CLAIM_AXES {
+        assert!(has(axis.word()), "no check gives {}", axis.word());
+        assert!(axes.contains(&axis.word()), "docs/lab/claims.md does not name {}", axis.word());
     }
     for axis in axes {
-        assert!(Axis::of(axis).is_some(), "{axis} of docs/lab/claims.md is not an axis");
+        assert!(axis_named(axis).is_some(), "{axis} of docs/lab/claims.md is not an axis");
     }
     for pattern in words_of("Patterns") {
         assert!(pattern == "wk" || has(pattern), "no check has the pattern {pattern}");

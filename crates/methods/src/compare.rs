@@ -5,17 +5,16 @@
 //! cells of a method. Repetitions of a cell are one cell; its figure is their median.
 
 use crate::cell::{CellResult, CellSpec, Effort, Pattern, Subject};
-use crate::report::assemble::Trial;
+use crate::report::assemble::CellTrial;
 use crate::review::{CellOutcome, MethodOutcome, ReviewResults};
-use crate::run::Outcome;
+use crate::run::Measurement;
 use crate::target::BedName;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A cell that both have.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = ComparedCell)]
-pub struct Pair {
+pub struct ComparedCell {
     /// Number of the method, such as `M01`.
     pub method: String,
     /// The cell with the figure of the first review.
@@ -34,7 +33,7 @@ pub struct Pair {
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparison {
     /// Cells that are in both reviews.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<ComparedCell>,
     /// Number of cells that are only in the first review.
     pub only_a: usize,
     /// Number of cells that are only in the second review.
@@ -54,9 +53,9 @@ pub fn key(cell: &CellSpec) -> CellSpec {
 #[must_use]
 pub fn sides(a: (&str, &ReviewResults), b: (&str, &ReviewResults)) -> (String, String) {
     let (first, second) = (traits(a.1), traits(b.1));
-    let name = |own: &[(String, String)], other: &[(String, String)], given: &str| {
+    let name = |traits: &[(String, String)], other: &[(String, String)], given: &str| {
         let differs = |trait_of: &&(String, String)| !other.contains(trait_of);
-        let words: Vec<&str> = own.iter().filter(differs).map(|(_, words)| words.as_str()).collect();
+        let words: Vec<&str> = traits.iter().filter(differs).map(|(_, words)| words.as_str()).collect();
         if words.is_empty() {
             given.to_owned()
         } else {
@@ -95,17 +94,17 @@ fn traits(review: &ReviewResults) -> Vec<(String, String)> {
 /// The cells of both reviews, ready for comparison. A measured target has one array with the name `single`. If the
 /// simulated review has only one array, the measured one gets the same name.
 #[must_use]
-pub fn trials(a: &ReviewResults, b: &ReviewResults) -> (Vec<Trial>, Vec<Trial>) {
-    let named = |own: &ReviewResults, other: &ReviewResults| {
-        let subject = the_one(own, other);
-        let cells = own.methods.iter().flat_map(move |method| cells(method, subject));
-        cells.map(|(spec, outcome)| Trial { spec, outcome: outcome.clone() }).collect()
+pub fn trials(a: &ReviewResults, b: &ReviewResults) -> (Vec<CellTrial>, Vec<CellTrial>) {
+    let named = |review: &ReviewResults, other: &ReviewResults| {
+        let subject = the_one(review, other);
+        let cells = review.methods.iter().flat_map(move |method| cells(method, subject));
+        cells.map(|(spec, outcome)| CellTrial { spec, outcome: outcome.clone() }).collect()
     };
     (named(a, b), named(b, a))
 }
 
 /// The cells of a method in the form for comparison, with their results.
-fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Outcome)> {
+fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Measurement)> {
     let all = || method.cells.iter().map(|known| &known.cell.axes);
     let Some(first) = all().next() else { return Vec::new() };
     // If a value is equal in all cells, it belongs to the machine, and the method does not vary it.
@@ -135,14 +134,14 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
 }
 
 /// The subject for all cells of a measured review, if the other review is simulated and has one array.
-fn the_one(own: &ReviewResults, other: &ReviewResults) -> Option<Subject> {
+fn the_one(review: &ReviewResults, other: &ReviewResults) -> Option<Subject> {
     let arrays = |review: &ReviewResults| {
         let cells = review.methods.iter().flat_map(|method| &method.cells);
         cells.map(|known| known.cell.subject).collect::<BTreeSet<Subject>>()
     };
-    let (mine, theirs) = (arrays(own), arrays(other));
+    let (mine, theirs) = (arrays(review), arrays(other));
     let both = mine.len() == 1 && theirs.len() == 1;
-    (!own.simulated && other.simulated && both).then(|| theirs.first().copied()).flatten()
+    (!review.simulated && other.simulated && both).then(|| theirs.first().copied()).flatten()
 }
 
 /// The results of a cell's repetitions, by method and key, in the order of first appearance.
@@ -170,7 +169,7 @@ impl Comparison {
         let (first, second) = (repetitions(a, the_one(a, b)), repetitions(b, the_one(b, a)));
         let (all_a, all_b) = (first.len(), second.len());
         let mut second: BTreeMap<_, _> = second.into_iter().collect();
-        let pairs: Vec<Pair> = first
+        let pairs: Vec<ComparedCell> = first
             .into_iter()
             .filter_map(|(name, results)| Some(pair(name.0, &results, &second.remove(&name)?)))
             .collect();
@@ -218,11 +217,11 @@ fn median<'a>(results: &[&'a CellResult]) -> &'a CellResult {
     sorted[(sorted.len() - 1) / 2]
 }
 
-fn pair(method: &str, first: &[&CellResult], second: &[&CellResult]) -> Pair {
+fn pair(method: &str, first: &[&CellResult], second: &[&CellResult]) -> ComparedCell {
     let first = median(first);
     let ((unit, a), (_, b)) = (figure(first), figure(median(second)));
     let change_percent = if a == 0.0 { 0.0 } else { (b / a - 1.0) * 100.0 };
-    Pair { method: method.into(), cell: first.spec.clone(), unit, a, b, change_percent }
+    ComparedCell { method: method.into(), cell: first.spec.clone(), unit, a, b, change_percent }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 
 use crate::cell::{run_cell, Axes, CellSpec, Effort, Subject};
 use crate::method::{find, Method, Suite};
-use crate::report::assemble::{Chapter, Trial};
-use crate::run::{run_all, Outcome, Store};
+use crate::report::assemble::{CellTrial, Chapter};
+use crate::run::{run_all, CellStore, Measurement};
 use openraid_models::Library;
 
 /// One review.
@@ -130,14 +130,14 @@ impl Edition {
         library: &Library,
         suite: &Suite,
         threads: usize,
-        store: &Store,
+        store: &CellStore,
         ended: impl Fn(usize, usize) + Sync,
     ) -> Vec<Chapter> {
         let cells: Vec<(&'static Method, CellSpec)> =
             self.methods().flat_map(|method| method.cells(suite).into_iter().map(move |cell| (method, cell))).collect();
         let one = |(_, cell): &(&Method, CellSpec)| {
             store.get(cell).unwrap_or_else(|| {
-                let outcome = Outcome::from(run_cell(library, cell));
+                let outcome = Measurement::from(run_cell(library, cell));
                 // If a result cannot be stored, the cell only runs again the next time.
                 drop(store.put(cell, &outcome));
                 outcome
@@ -155,7 +155,7 @@ impl Edition {
         for ((method, spec), outcome) in cells.into_iter().zip(outcomes) {
             let chapter = chapters.iter_mut().find(|chapter| chapter.method.id == method.id);
             if let (Some(chapter), Some(outcome)) = (chapter, outcome) {
-                chapter.trials.push(Trial { spec, outcome });
+                chapter.trials.push(CellTrial { spec, outcome });
             }
         }
         chapters

@@ -7,11 +7,11 @@ use openraid_methods::cell::{
     ceilings, machine_spec, measure, replay, run_cell, run_trace, ArrayState, Axes, CacheMode, CellError, CellSpec,
     Direction, Effort, Flag, Pattern, TraceName,
 };
-use openraid_methods::load::{one_size, AccessSpec, Manner, WAITING_MAX};
+use openraid_methods::load::{one_size, AccessManner, AccessSpec, WAITING_MAX};
 use openraid_methods::method::{find, Suite};
 use openraid_methods::reader::{read_trace, TraceFormat, LENGTH_MAX};
-use openraid_methods::run::{fingerprint, Outcome, Store};
-use openraid_methods::target::Servers;
+use openraid_methods::run::{fingerprint, CellStore, Measurement};
+use openraid_methods::target::QueueServers;
 use openraid_models::Library;
 use openraid_units::{Bytes, Nanos};
 
@@ -164,7 +164,7 @@ fn random_reads_that_no_arm_can_do_are_flagged() {
 fn a_load_that_syncs_counts_its_flushes_apart_and_is_slower() {
     let library = Library::builtin();
     let run = |flush_every| {
-        let spec = one_size("log", 4096, 0, 0).in_manner(Manner { flush_every, ..Manner::default() });
+        let spec = one_size("log", 4096, 0, 0).in_manner(AccessManner { flush_every, ..AccessManner::default() });
         let axes = Axes { qd: Some(1), drive: Some("wd740gd".into()), ..Axes::default() };
         let cell = CellSpec::new("openraid", "raid1x2".parse().unwrap(), Pattern::Custom(spec)).with(axes);
         run_cell(&library, &CellSpec { effort: Effort::QUICK, ..cell }).unwrap()
@@ -244,18 +244,18 @@ fn a_missing_member_costs_reads_and_a_rebuild_costs_more() {
 fn kept_cells_are_found_again_and_others_are_not() {
     let folder = std::env::temp_dir().join(format!("openraid-methods-store-{}", std::process::id()));
     let library = Library::builtin();
-    let store = Store::open(&folder, &fingerprint(&library)).unwrap();
+    let store = CellStore::open(&folder, &fingerprint(&library)).unwrap();
     let cell = cell("single", Pattern::ResponseTime, Axes { op: Some(Direction::Read), ..Axes::default() });
     assert_eq!(store.get(&cell), None);
-    let outcome = Outcome::from(run_cell(&library, &cell));
+    let outcome = Measurement::from(run_cell(&library, &cell));
     store.put(&cell, &outcome).unwrap();
     let same = serde_json::to_string(&store.get(&cell).unwrap()).unwrap();
     assert_eq!(same, serde_json::to_string(&outcome).unwrap());
     let absent = CellSpec { seed: 9, ..cell.clone() };
     assert_eq!(store.get(&absent), None);
-    store.put(&absent, &Outcome::from(Err(CellError::NotApplicable("it was opened for reading".into())))).unwrap();
+    store.put(&absent, &Measurement::from(Err(CellError::NotApplicable("it was opened for reading".into())))).unwrap();
     assert_eq!(store.get(&absent), None, "the next time it may be another reason, or none");
-    assert_eq!(Store::open(&folder, "another version").unwrap().get(&cell), None);
+    assert_eq!(CellStore::open(&folder, "another version").unwrap().get(&cell), None);
     for entry in std::fs::read_dir(&folder).unwrap() {
         std::fs::write(entry.unwrap().path(), "{\"schema\":").unwrap();
     }
@@ -273,23 +273,25 @@ fn pauses_rates_and_places_of_a_load_of_ones_own_are_kept() {
     };
     let spec = |manner| one_size("own", 4096, 100, 100).in_manner(manner);
     // Two requests of 1 ms, then a pause of 8 ms: 200 per second.
-    let (thinking, _) = run(spec(Manner { think: Some((2, 8_000_000)), ..Manner::default() }), Axes::default());
+    let (thinking, _) =
+        run(spec(AccessManner { think: Some((2, 8_000_000)), ..AccessManner::default() }), Axes::default());
     assert!((thinking.iops - 200.0).abs() < 0.5, "{}", thinking.iops);
     // One request every 10 ms: each takes 1 ms, at every depth.
     let timed = Axes { secs: Some(20), warm_s: Some(1), qd: Some(4), ..Axes::default() };
-    let (paced, _) = run(spec(Manner { rate: Some(100), ..Manner::default() }), timed.clone());
+    let (paced, _) = run(spec(AccessManner { rate: Some(100), ..AccessManner::default() }), timed.clone());
     assert_eq!((paced.requests, paced.latency.min_ns, paced.latency.max_ns), (1999, 1_000_000, 1_000_000));
     assert!((paced.iops - 100.0).abs() < 0.1, "{}", paced.iops);
     // Twice the rate of the server: request n of two per millisecond waits for those before it, and all are counted.
-    let (late, _) = run(spec(Manner { rate: Some(2000), ..Manner::default() }), Axes { secs: Some(1), ..timed });
+    let (late, _) =
+        run(spec(AccessManner { rate: Some(2000), ..AccessManner::default() }), Axes { secs: Some(1), ..timed });
     assert!((late.iops - 1000.0).abs() < 1.0 && late.latency.max_ns > 990_000_000, "{}", late.iops);
     assert!(late.notes.iter().any(|note| note.contains("too slow for it")), "{:?}", late.notes);
-    let part = Manner { start: Some(1 << 30), len: Some(1 << 20), ..Manner::default() };
+    let part = AccessManner { start: Some(1 << 30), len: Some(1 << 20), ..AccessManner::default() };
     let (_, asked) = run(spec(part), Axes { qd: Some(4), ..Axes::default() });
     assert!(asked.len() > 2000);
     assert!(asked.iter().all(|io| io.offset >= 1 << 30 && io.end() <= (1 << 30) + (1 << 20)));
-    let beyond = Manner { start: Some(5 << 30), ..Manner::default() };
-    let mut target = Servers::constant(1, Nanos::from_millis(1), Bytes::gib(4));
+    let beyond = AccessManner { start: Some(5 << 30), ..AccessManner::default() };
+    let mut target = QueueServers::constant(1, Nanos::from_millis(1), Bytes::gib(4));
     let error = measure(&mut target, &cell("single", Pattern::Custom(spec(beyond)), Axes::default())).unwrap_err();
     assert!(matches!(&error, CellError::NotApplicable(reason) if reason.contains("use a larger target")), "{error}");
 }
@@ -317,7 +319,7 @@ fn specifications_are_written_down_with_their_manner_and_plain_ones_as_ever() {
     let plain = one_size("own", 4096, 100, 0);
     let text = serde_json::to_string(&plain).unwrap();
     assert_eq!(text, r#"{"name":"own","lines":[{"bytes":4096,"share":100,"read":100,"random":0}]}"#);
-    let paced = plain.clone().in_manner(Manner { rate: Some(5), start: Some(512), ..Manner::default() });
+    let paced = plain.clone().in_manner(AccessManner { rate: Some(5), start: Some(512), ..AccessManner::default() });
     let text = serde_json::to_string(&paced).unwrap();
     assert!(text.ends_with(r#""manner":{"rate":5,"start":512}}"#), "{text}");
     assert_eq!(serde_json::from_str::<AccessSpec>(&text).unwrap(), paced);
@@ -341,7 +343,7 @@ fn a_trace_too_fast_for_its_target_counts_the_requests_that_were_never_issued() 
         let text = "0,h,0,Read,0,4096,1\n".repeat(requests) + &"10000000,h,0,Read,4096,4096,1\n".repeat(3);
         let trace = read_trace(TraceFormat::MsrCsv, text.as_bytes()).unwrap();
         let cell = CellSpec::new("openraid", "single".parse().unwrap(), Pattern::Trace(name("far")));
-        let result = replay(&mut Servers::constant(4096, Nanos(1000), Bytes::gib(4)), &cell, &trace).unwrap();
+        let result = replay(&mut QueueServers::constant(4096, Nanos(1000), Bytes::gib(4)), &cell, &trace).unwrap();
         assert_eq!(result.requests + result.never_asked, trace.records().len() as u64);
         result
     };

@@ -1,7 +1,7 @@
 //! Compares what the reader of job files understands with what fio does: with the requests that fio sends, with the
 //! depth that it keeps, and with its own list of options. If fio is not installed, a test passes and says so.
 
-use openraid_methods::load::{AccessSpec, Mixed, Source, Step, Zone};
+use openraid_methods::load::{AccessSpec, LoadSource, LoadStep, Mixed, Zone};
 use openraid_methods::reader::{read_fio_job, FioJob, ReadError};
 use openraid_methods::target::IoKind;
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ fn ours(spec: &AccessSpec) -> Vec<(IoKind, u64, u64)> {
     let zone = Zone { start, len: spec.manner().len.unwrap_or(SIZE) };
     let mut source = Mixed::new(spec, 1, zone, 1, 9);
     let next = |_| match source.next(0) {
-        Step::Ask(request) => (request.kind, request.offset, u64::from(request.len)),
+        LoadStep::Ask(request) => (request.kind, request.offset, u64::from(request.len)),
         _ => panic!("bug: a pause or an end"),
     };
     (0..REQUESTS).map(next).collect()

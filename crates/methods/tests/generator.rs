@@ -1,18 +1,24 @@
 //! Compares the generator with queueing theory: servers whose results can be computed by hand.
 
 use openraid_methods::load::{
-    one_size, run_open, ClosedLoop, LoopOptions, Mixed, Pace, Paced, Request, Script, Source, Step, Stop, Zone,
-    OUTSTANDING_MAX,
+    one_size, run_open, ArrivalPace, ClosedLoop, LoadRequest, LoadSource, LoadStep, LoopOptions, Mixed, PacedSource,
+    Script, Stop, Zone, OUTSTANDING_MAX,
 };
 use openraid_methods::metrics::Recorder;
-use openraid_methods::target::{IoKind, Servers, Target};
+use openraid_methods::target::{IoKind, QueueServers, Target};
 use openraid_units::{Bytes, Instant, Nanos};
 
 const MS: Nanos = Nanos(1_000_000);
 const CAPACITY: Bytes = Bytes(1 << 30);
 const ZONE: Zone = Zone { start: 0, len: 1 << 30 };
 
-fn closed(workers: u16, depth: u32, servers: &mut Servers, source: &mut dyn Source, requests: u64) -> Recorder {
+fn closed(
+    workers: u16,
+    depth: u32,
+    servers: &mut QueueServers,
+    source: &mut dyn LoadSource,
+    requests: u64,
+) -> Recorder {
     let options = LoopOptions { workers, depth, jitter: Nanos::ZERO, seed: 1 };
     let mut closed = ClosedLoop::new(options);
     let mut recorder = Recorder::new(workers);
@@ -24,7 +30,7 @@ fn closed(workers: u16, depth: u32, servers: &mut Servers, source: &mut dyn Sour
 #[test]
 fn a_closed_loop_of_constant_servers_has_the_throughput_of_the_smaller_of_depth_and_servers() {
     for (servers, workers, depth) in [(4, 1, 1), (4, 1, 4), (4, 2, 8), (1, 1, 16)] {
-        let mut target = Servers::constant(servers, MS, CAPACITY);
+        let mut target = QueueServers::constant(servers, MS, CAPACITY);
         let mut source = Mixed::new(&one_size("r", 4096, 100, 100), workers, ZONE, 1, 1);
         let recorder = closed(workers, depth, &mut target, &mut source, 4000);
         let outstanding = u64::from(workers) * u64::from(depth);
@@ -49,9 +55,9 @@ impl Milliseconds for Instant {
 #[test]
 fn poisson_arrivals_at_constant_servers_wait_as_in_m_d_1() {
     // M/D/1: mean time in system = service * (1 + rho / (2 (1 - rho))).
-    let mut target = Servers::constant(1, MS, CAPACITY);
+    let mut target = QueueServers::constant(1, MS, CAPACITY);
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 5);
-    let mut arrivals = Paced::new(&mut source, Pace::Poisson(Nanos(2_000_000)), 7);
+    let mut arrivals = PacedSource::new(&mut source, ArrivalPace::Poisson(Nanos(2_000_000)), 7);
     let mut recorder = Recorder::new(1);
     run_open(&mut target, &mut arrivals, Nanos::from_secs(1), Nanos::from_secs(1000), OUTSTANDING_MAX, &mut recorder)
         .unwrap();
@@ -63,9 +69,9 @@ fn poisson_arrivals_at_constant_servers_wait_as_in_m_d_1() {
 #[test]
 fn poisson_arrivals_at_an_exponential_server_wait_as_in_m_m_1() {
     // M/M/1: mean time in system = service / (1 - rho).
-    let mut target = Servers::constant(1, MS, CAPACITY).exponential(3);
+    let mut target = QueueServers::constant(1, MS, CAPACITY).exponential(3);
     let mut source = Mixed::new(&one_size("w", 4096, 0, 100), 1, ZONE, 1, 5);
-    let mut arrivals = Paced::new(&mut source, Pace::Poisson(Nanos(2_500_000)), 7);
+    let mut arrivals = PacedSource::new(&mut source, ArrivalPace::Poisson(Nanos(2_500_000)), 7);
     let mut recorder = Recorder::new(1);
     run_open(&mut target, &mut arrivals, Nanos::from_secs(1), Nanos::from_secs(2000), OUTSTANDING_MAX, &mut recorder)
         .unwrap();
@@ -76,9 +82,9 @@ fn poisson_arrivals_at_an_exponential_server_wait_as_in_m_m_1() {
 #[test]
 fn a_stall_is_seen_by_every_request_that_should_have_come_during_it() {
     // 100 requests, one per millisecond, at a server that takes 3 ms: request n arrives at n + 1 and ends at 3 (n + 1).
-    let mut target = Servers::constant(1, Nanos(3_000_000), CAPACITY);
+    let mut target = QueueServers::constant(1, Nanos(3_000_000), CAPACITY);
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 5);
-    let mut arrivals = Paced::new(&mut source, Pace::Even(MS), 7);
+    let mut arrivals = PacedSource::new(&mut source, ArrivalPace::Even(MS), 7);
     let mut recorder = Recorder::new(1);
     run_open(&mut target, &mut arrivals, Nanos::ZERO, Nanos(100_500_000), OUTSTANDING_MAX, &mut recorder).unwrap();
     assert_eq!(recorder.reads.requests, 100);
@@ -90,11 +96,11 @@ fn a_stall_is_seen_by_every_request_that_should_have_come_during_it() {
 #[test]
 fn think_time_and_jitter_lower_the_rate_as_they_should() {
     // Each request takes 1 ms of service, and a pause of 3 ms follows: 250 per second.
-    let mut target = Servers::constant(8, MS, CAPACITY);
+    let mut target = QueueServers::constant(8, MS, CAPACITY);
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 1).thinking(1, Nanos(3_000_000));
     closed(1, 1, &mut target, &mut source, 1000);
     assert!((3996..=4000).contains(&target.now().get_ms()), "{}", target.now().get_ms());
-    let mut target = Servers::constant(8, MS, CAPACITY);
+    let mut target = QueueServers::constant(8, MS, CAPACITY);
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 1);
     let options = LoopOptions { workers: 1, depth: 1, jitter: Nanos(2_000_000), seed: 4 };
     let mut jittered = ClosedLoop::new(options);
@@ -110,7 +116,7 @@ fn a_worker_thinks_as_a_whole_whatever_its_depth() {
     // With a depth of at least 4, a burst of 4 is sent at once and ends within 1 ms; a pause of 7 ms follows. With a
     // depth of 2 or 3 it takes 2 ms. At depth 3 three requests are sent at once, and the last one when one has ended.
     for (depth, burst_ms) in [(1, 4), (2, 2), (3, 2), (4, 1), (64, 1)] {
-        let mut target = Servers::constant(64, MS, CAPACITY);
+        let mut target = QueueServers::constant(64, MS, CAPACITY);
         let spec = one_size("r", 4096, 100, 100);
         let mut source = Mixed::new(&spec, 1, ZONE, 1, 1).thinking(4, Nanos(7_000_000));
         let recorder = closed(1, depth, &mut target, &mut source, 4000);
@@ -121,7 +127,7 @@ fn a_worker_thinks_as_a_whole_whatever_its_depth() {
     // The pause begins when the last request of a burst has ended, and does not delay another worker. With one server
     // the bursts of the first worker begin at 9 ms (its two requests ended at 1 and 3), 17, 25, ...; those of the
     // second at 10, 19, 27, ...
-    let mut target = Servers::constant(1, MS, CAPACITY);
+    let mut target = QueueServers::constant(1, MS, CAPACITY);
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 2, ZONE, 1, 1).thinking(2, Nanos(6_000_000));
     let recorder = closed(2, 8, &mut target, &mut source, 400);
     assert_eq!(target.now().get_ms(), 8 * 99 + 5);
@@ -130,9 +136,9 @@ fn a_worker_thinks_as_a_whole_whatever_its_depth() {
 
 #[test]
 fn a_script_is_done_once_and_the_loop_ends_with_it() {
-    let mut target = Servers::constant(1, MS, CAPACITY);
-    let ask = |n: u64| Step::Ask(Request { kind: IoKind::Write, offset: n * 512, len: 512 });
-    let steps = (0..10).map(ask).chain([Step::Think(MS)]).chain((10..20).map(ask));
+    let mut target = QueueServers::constant(1, MS, CAPACITY);
+    let ask = |n: u64| LoadStep::Ask(LoadRequest { kind: IoKind::Write, offset: n * 512, len: 512 });
+    let steps = (0..10).map(ask).chain([LoadStep::Think(MS)]).chain((10..20).map(ask));
     let mut script = Script::new(steps);
     let recorder = closed(1, 1, &mut target, &mut script, u64::MAX);
     assert_eq!((recorder.writes.requests, target.now().get_ms()), (20, 21));
@@ -141,7 +147,7 @@ fn a_script_is_done_once_and_the_loop_ends_with_it() {
 #[test]
 fn pieces_of_a_run_are_the_run() {
     let run = |pieces: u64| {
-        let mut target = Servers::constant(3, MS, CAPACITY).exponential(2);
+        let mut target = QueueServers::constant(3, MS, CAPACITY).exponential(2);
         let mut source = Mixed::new(&one_size("m", 4096, 50, 100), 2, ZONE, 1, 1);
         let mut closed = ClosedLoop::new(LoopOptions { workers: 2, depth: 4, jitter: Nanos::ZERO, seed: 1 });
         let mut recorder = Recorder::new(2);

@@ -3,7 +3,7 @@
 use openraid_methods::cell::{
     machine_spec, run_cell, Axes, CellResult, CellSpec, Direction, Effort, FileSystem, Pattern, TraceApp,
 };
-use openraid_methods::load::{one_size, Manner};
+use openraid_methods::load::{one_size, AccessManner};
 use openraid_methods::target::{SimTarget, Target};
 use openraid_models::Library;
 use std::path::Path;
@@ -97,7 +97,7 @@ fn reads_from_the_memory_of_the_host_do_not_pass_the_link() {
     // Each chunk of 16 KiB is a transfer of its own: its bytes at 1600 MB/s, and 0.4 us.
     let link = 16_384.0 / (16_384.0 / 1600.0 + 0.4);
     let rate = |system: &str, mib: u64| {
-        let part = Manner { start: Some(0), len: Some(mib << 20), ..Manner::default() };
+        let part = AccessManner { start: Some(0), len: Some(mib << 20), ..AccessManner::default() };
         let load = one_size("part", 64 << 10, 100, 100).in_manner(part);
         let axes = Axes { qd: Some(16), workers: Some(2), ..Axes::default() };
         run(&library, system, "raid0x6", Pattern::Custom(load), axes).mbps

@@ -12,8 +12,8 @@ fn rows() -> Vec<Row> {
     let streams = |op, th| Axes { op: Some(op), th: Some(th), ..Axes::default() };
     let mixed = |rd, qd| Axes { rd: Some(rd), ..depth(qd) };
     let (read, write) = (Direction::Read, Direction::Write);
-    let own = stream(write, 1 << 20, 4);
-    let recreated = Axes { after: Some(Recreated::Recreate), ..own.clone() };
+    let streaming = stream(write, 1 << 20, 4);
+    let recreated = Axes { after: Some(Recreated::Recreate), ..streaming.clone() };
     let (in_order, at_random, clients) = (Pattern::Sequential, Pattern::Database, Pattern::MultiThreaded);
     vec![
         ("ra_window_kib", 128.0, "3ware-9650se", "raid0x4", clients.clone(), streams(read, 2)),
@@ -32,7 +32,7 @@ fn rows() -> Vec<Row> {
         ("nested_qd_cap", 4.0, "lsi-9260-8i", "raid50x8", at_random.clone(), mixed(100, 64)),
         ("write_pipeline_depth", 1.0, "3ware-9650se", "raid0x4", at_random.clone(), mixed(0, 16)),
         ("adapt_mode_state", 0.0, "lsi-9260-8i", "raid5x8", in_order.clone(), recreated.clone()),
-        ("adapt_after_requests", 200.0, "lsi-9260-8i", "raid5x8", in_order.clone(), own),
+        ("adapt_after_requests", 200.0, "lsi-9260-8i", "raid5x8", in_order.clone(), streaming),
         ("adapt_persist_across_arrays", 0.0, "lsi-9260-8i", "raid5x8", in_order.clone(), recreated),
         ("host_cpu_us_per_io", 500.0, "intel-rst", "raid0x6", at_random.clone(), mixed(100, 64)),
         ("hba_fc_write_penalty", 0.0, "lsi-sas3041e-r", "single", in_order, stream(write, 65_536, 1)),

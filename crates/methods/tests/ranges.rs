@@ -87,8 +87,8 @@ fn four_of_five_figures_of_another_simulator_lie_in_the_stated_range() {
 #[test]
 #[ignore = "soak: every range of 22 cells"]
 fn the_recorded_ranges_are_stated_today() {
-    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/ranges");
-    let library = Library::builtin().with_dir(&own).expect("the profiles");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/ranges");
+    let library = Library::builtin().with_dir(&folder).expect("the profiles");
     let blesses = std::env::var_os("OPENRAID_BLESS").is_some();
     let before = if blesses { Vec::new() } else { recorded() };
     let mut rows = Vec::new();
@@ -109,6 +109,6 @@ fn the_recorded_ranges_are_stated_today() {
         rows.push(format!(" {row}"));
     }
     if blesses {
-        std::fs::write(own.join("recorded.json"), format!("[\n{}\n]\n", rows.join(",\n"))).expect("written");
+        std::fs::write(folder.join("recorded.json"), format!("[\n{}\n]\n", rows.join(",\n"))).expect("written");
     }
 }

@@ -8,11 +8,12 @@ use openraid_methods::cell::{
     Pattern, Subject,
 };
 use openraid_methods::imitation::{file_sizes, GRAPH_REQUEST_BYTES, PLACE_BYTES};
-use openraid_methods::load::{one_size, Manner};
+use openraid_methods::load::{one_size, AccessManner};
 use openraid_methods::method::{find, Suite};
 use openraid_methods::review::{Ended, Performance, ReviewResults};
 use openraid_methods::target::{
-    BlockTarget, Choice, Counters, Destruction, HostIo, IoDone, IoKind, RealOptions, Target, TargetError, TargetFacts,
+    BlockTarget, Choice, Destruction, HostIo, IoDone, IoKind, RealOptions, Target, TargetCounters, TargetError,
+    TargetFacts,
 };
 use openraid_units::{Bytes, Instant, Nanos};
 use std::collections::BTreeSet;
@@ -136,8 +137,9 @@ fn each_stream_of_a_real_target_begins_at_a_place_of_its_own() {
         assert!(asked.windows(2).all(|pair| pair[1].offset == pair[0].end()));
         asked[0].offset
     };
-    let own = one_size("own", 4096, 100, 0).in_manner(Manner { start: Some(1 << 30), ..Manner::default() });
-    assert_eq!((at(true, Pattern::Sequential), at(false, Pattern::Custom(own))), (0, 1 << 30));
+    let spec =
+        one_size("own", 4096, 100, 0).in_manner(AccessManner { start: Some(1 << 30), ..AccessManner::default() });
+    assert_eq!((at(true, Pattern::Sequential), at(false, Pattern::Custom(spec))), (0, 1 << 30));
     assert_ne!(at(false, Pattern::Sequential), 0);
 }
 
@@ -263,13 +265,13 @@ fn files_and_both_cycles_are_measured_on_a_file() {
         (Cycle::Second, Pattern::ResponseTime, Direction::Write, Some("sequential")),
     ] {
         // The load before the measurement takes all of the seconds.
-        let own = cell(pattern, Axes { bs: Some(4096), ..streams(cyc, op) }, Effort { seconds_max: 2, ..FEW });
-        let result = disk.measured(true, &own);
+        let short = cell(pattern, Axes { bs: Some(4096), ..streams(cyc, op) }, Effort { seconds_max: 2, ..FEW });
+        let result = disk.measured(true, &short);
         let (asked, other) = match op {
             Direction::Read => (&result.reads, &result.writes),
             Direction::Write => (&result.writes, &result.reads),
         };
-        assert!((1..24).contains(&asked.requests) && other.requests == 0, "{}: {}", asked.requests, own.identity());
+        assert!((1..24).contains(&asked.requests) && other.requests == 0, "{}: {}", asked.requests, short.identity());
         assert_eq!(asked.bytes, asked.requests * 4096);
         let load = result.notes.iter().find_map(|note| note.strip_prefix("before: "));
         assert_eq!(load.is_some(), before.is_some(), "{:?}", result.notes);
@@ -304,9 +306,9 @@ impl Target for Caching {
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
         self.servers.wait(until, done)
     }
-    fn counters(&self) -> Option<Counters> {
+    fn counters(&self) -> Option<TargetCounters> {
         let share = |bytes: u64| Some(Bytes(bytes * self.percent / 100));
-        Some(Counters { read_hits: share(self.read), dirty: share(self.written), ..self.servers.counters()? })
+        Some(TargetCounters { read_hits: share(self.read), dirty: share(self.written), ..self.servers.counters()? })
     }
 }
 

@@ -4,8 +4,9 @@
 mod support;
 
 use openraid_methods::report::data::{
-    AbsentPoint, Axis, Bar, Bars, Better, Cell, Chart, Effect, Evidence, Fact, Guide, GuideKind, Heat, Level, Lines,
-    Load, Mark, Panel, Part, Point, Rate, Review, Row, Scale, Section, Series, Subject, Table, Unit,
+    AbsentPoint, Bar, Bars, Better, Chart, ChartAxis, DecisionRate, Effect, Evidence, Fact, Guide, GuideKind, Heat,
+    Level, LineChart, MachinePart, Mark, Panel, PartLoad, Point, ReportCell, ReportRow, ReportSection, ReportSubject,
+    ReportTable, Review, Scale, Series, Unit,
 };
 use openraid_methods::report::{findings, render, text, LINES_MAX};
 use std::path::PathBuf;
@@ -73,14 +74,14 @@ fn made_up_reports_hold_what_every_report_must() {
 #[test]
 fn a_guide_outside_of_the_chart_has_a_note_and_no_stroke() {
     let shown = |top: f64| {
-        let x = Axis::new("outstanding", Unit::None, Scale::Log2);
-        let y = Axis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher);
+        let x = ChartAxis::new("outstanding", Unit::None, Scale::Log2);
+        let y = ChartAxis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher);
         let points = vec![Point::exact(1.0, 50.0), Point::exact(2.0, 60.0)];
-        let series = vec![Series::line(Subject::new(Level::Single, 1), points)];
+        let series = vec![Series::line(ReportSubject::new(Level::Single, 1), points)];
         let corners = vec![(1.0, 50.0), (2.0, top)];
         let guides = vec![Guide { label: "4 x single".into(), kind: GuideKind::Ideal, subject: None, corners }];
-        let panel = Panel::new("How fast?", Chart::Lines(Lines { x, y, series, guides }));
-        let section = Section { panels: vec![panel], ..Section::default() };
+        let panel = Panel::new("How fast?", Chart::Lines(LineChart { x, y, series, guides }));
+        let section = ReportSection { panels: vec![panel], ..ReportSection::default() };
         let page = render(&Review { sections: vec![section], ..Review::default() });
         held(&page);
         (page.matches("class=\"leader\"").count(), page.contains(">4 x single<"), page.contains(", above<"))
@@ -247,7 +248,7 @@ impl Chance {
         self.pick(&words).to_owned()
     }
 
-    fn axis(&mut self, scales: &[Scale]) -> Axis {
+    fn axis(&mut self, scales: &[Scale]) -> ChartAxis {
         let unit = match self.below(4) {
             0 => Unit::None,
             1 => Unit::Bytes,
@@ -255,14 +256,14 @@ impl Chance {
             _ => Unit::Named(self.words()),
         };
         let better = self.pick(&[Better::Higher, Better::Lower, Better::Neither]);
-        Axis::new(self.words(), unit, self.pick(scales)).better(better)
+        ChartAxis::new(self.words(), unit, self.pick(scales)).better(better)
     }
 
-    fn subject(&mut self) -> Subject {
+    fn subject(&mut self) -> ReportSubject {
         let level = self.pick(&Level::ALL);
         let members = self.pick(&[1, 2, 3, 4, 5, 6, 8, 16, 384]);
         let variant = if self.one_in(4) { self.words() } else { String::new() };
-        Subject::new(level, members).variant(variant)
+        ReportSubject::new(level, members).variant(variant)
     }
 
     fn point(&mut self, x: f64) -> Point {
@@ -276,14 +277,17 @@ impl Chance {
         if self.one_in(2) {
             return point;
         }
-        let bus = Part::Bus(self.words());
-        let part = self.pick(&[Part::Drives, bus, Part::Generator, Part::Cache]);
-        let loads = vec![Load { part, busy: self.share() * 1.1 }, Load { part: Part::HostCpu, busy: self.value() }];
-        let rates = vec![Rate { what: self.words(), effect: Effect::Cost, per_request: self.value() }];
+        let bus = MachinePart::Bus(self.words());
+        let part = self.pick(&[MachinePart::Drives, bus, MachinePart::Generator, MachinePart::Cache]);
+        let loads = vec![
+            PartLoad { part, busy: self.share() * 1.1 },
+            PartLoad { part: MachinePart::HostCpu, busy: self.value() },
+        ];
+        let rates = vec![DecisionRate { what: self.words(), effect: Effect::Cost, per_request: self.value() }];
         point.with(Evidence { loads, rates, commands: None })
     }
 
-    fn series(&mut self, x: &Axis) -> Series {
+    fn series(&mut self, x: &ChartAxis) -> Series {
         let count = if self.one_in(30) { 3000 } else { self.below(14) };
         let mut at = if x.scale == Scale::Nines { 0.0 } else { self.share() * 4.0 };
         let mut points = Vec::new();
@@ -302,7 +306,7 @@ impl Chance {
         Series { subject: self.subject(), mark, points, absent }
     }
 
-    fn lines(&mut self) -> Lines {
+    fn lines(&mut self) -> LineChart {
         let x = self.axis(&[Scale::Linear, Scale::Log2, Scale::Log10, Scale::Nines]);
         let y = self.axis(&[Scale::Linear, Scale::Linear, Scale::Log2, Scale::Log10]);
         let series = (0..self.below(14)).map(|_| self.series(&x)).collect();
@@ -312,7 +316,7 @@ impl Chance {
             Guide { label: self.words(), kind, subject: Some(self.subject()), corners }
         });
         let guides = guides.collect();
-        Lines { x, y, series, guides }
+        LineChart { x, y, series, guides }
     }
 
     fn chart(&mut self) -> Chart {
@@ -333,23 +337,23 @@ impl Chance {
         }
     }
 
-    fn table(&mut self) -> Table {
+    fn table(&mut self) -> ReportTable {
         let rows = (0..self.below(6)).map(|_| {
             let cells = (0..self.below(6)).map(|_| match self.below(6) {
-                0 => Cell::Number(self.value()),
-                1 => Cell::Spread { value: self.value(), low: self.value(), high: self.value() },
-                2 => Cell::Ratio(self.value()),
-                3 => Cell::Change(self.value()),
-                4 => Cell::Text(self.words()),
-                _ => Cell::NotApplicable(self.words()),
+                0 => ReportCell::Number(self.value()),
+                1 => ReportCell::Spread { value: self.value(), low: self.value(), high: self.value() },
+                2 => ReportCell::Ratio(self.value()),
+                3 => ReportCell::Change(self.value()),
+                4 => ReportCell::Text(self.words()),
+                _ => ReportCell::NotApplicable(self.words()),
             });
             let cells = cells.collect();
-            Row { head: self.words(), level: Some(self.pick(&Level::ALL)), cells }
+            ReportRow { head: self.words(), level: Some(self.pick(&Level::ALL)), cells }
         });
         let rows = rows.collect();
         let columns = (0..self.below(6)).map(|_| self.words()).collect();
         let notes = vec![self.words()];
-        Table { caption: self.words(), corner: self.words(), columns, rows, formula: self.words(), notes }
+        ReportTable { caption: self.words(), corner: self.words(), columns, rows, formula: self.words(), notes }
     }
 
     fn review(&mut self) -> Review {
@@ -361,7 +365,7 @@ impl Chance {
             });
             let panels = panels.collect();
             let tables = (0..self.below(3)).map(|_| self.table()).collect();
-            Section { method: self.words(), question: self.words(), panels, tables, ..Section::default() }
+            ReportSection { method: self.words(), question: self.words(), panels, tables, ..ReportSection::default() }
         });
         let sections = sections.collect();
         let files = vec![Fact::new(self.words(), self.words()), Fact::new("up", "../secret"), Fact::new("a", "a.json")];

@@ -85,8 +85,8 @@ fn a_proof_for_another_target_does_not_open_this_one_for_writing() {
     let target = BlockTarget::open(&path, &options(Some(other))).unwrap();
     assert!(!target.facts().writable);
     drop(target);
-    let own = Destruction::confirmed(&Choice::Path(path.clone()), "disk").unwrap();
-    let mut target = BlockTarget::open(&path, &options(Some(own))).unwrap();
+    let destruction = Destruction::confirmed(&Choice::Path(path.clone()), "disk").unwrap();
+    let mut target = BlockTarget::open(&path, &options(Some(destruction))).unwrap();
     let recorder = run(&mut target, 0, 500);
     assert!(recorder.writes.requests >= 500 && recorder.errors == 0);
     drop(target);

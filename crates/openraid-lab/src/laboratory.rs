@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use openraid_methods::cell::{
-    builtin, machine_spec, mixed, Axes, AxisError, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
+    builtin, machine_spec, mixed, Axes, Axis, AxisError, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
     TraceName, ZoneChoice,
 };
 use openraid_methods::load::{used_for, AccessSpec};
 use openraid_methods::reader::{
-    is_iostat, read_fio_job, read_icf, read_iostat, read_trace, FioJob, FioSection, Trace, TraceFormat,
+    is_iostat, read_fio_job, read_icf, read_iostat, read_trace, FioJob, FioSection, RequestTrace, TraceFormat,
 };
 use openraid_methods::report::{is_report, MARK_BYTES_MAX};
 use openraid_models::{DriveKind, Library};
@@ -48,20 +48,20 @@ pub const fn effort(word: EffortWord) -> Effort {
 
 /// The chosen load.
 #[derive(Debug)]
-pub struct Load {
+pub struct ChosenLoad {
     /// Its pattern.
     pub pattern: Pattern,
     /// Its axes, and those of the machine that were given with it.
     pub axes: Axes,
     /// Its requests, if it is a trace.
-    pub trace: Option<Trace>,
+    pub trace: Option<RequestTrace>,
 }
 
 /// The chosen load.
 ///
 /// # Errors
 /// No such load, a file that cannot be read as a load, options that contradict it.
-pub fn asked(arguments: &LoadArguments) -> Result<Load, Failure> {
+pub fn asked(arguments: &LoadArguments) -> Result<ChosenLoad, Failure> {
     load(&arguments.load, arguments.job.as_deref(), axes(arguments)?)
 }
 
@@ -92,7 +92,7 @@ pub fn load_names() -> String {
 ///
 /// # Errors
 /// No such load, a file that cannot be read as a load, axes that contradict it.
-pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failure> {
+pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<ChosenLoad, Failure> {
     if let Some((pattern, way)) = named(word) {
         if job.is_some() {
             return Err(Failure::usage(format!("--job: {word} is not a file with jobs; leave it out")));
@@ -108,7 +108,7 @@ pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failu
             axes.workers = axes.workers.or(Some(workers));
             axes.qd = axes.qd.or(Some(depth));
         }
-        return Ok(Load { pattern, axes, trace: None });
+        return Ok(ChosenLoad { pattern, axes, trace: None });
     }
     let path = Path::new(word);
     if !path.exists() {
@@ -133,7 +133,7 @@ fn named(word: &str) -> Option<(Pattern, Option<Direction>)> {
 ///
 /// # Errors
 /// Why the file cannot be read as a load, without its name.
-pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, String> {
+pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<ChosenLoad, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let open = || File::open(path).map(BufReader::new).map_err(unreadable);
     let mut head = Vec::new();
@@ -145,13 +145,13 @@ pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, Str
     if extension.as_deref() == Some("icf") || first.starts_with("Version ") {
         let file = read_icf(open()?).map_err(|error| error.to_string())?;
         let spec = one(file.specs, job, AccessSpec::name)?;
-        let own = Axes {
+        let of_file = Axes {
             qd: file.depth,
             secs: seconds("the run time", file.runtime)?,
             warm_s: seconds("the ramp-up time", Some(file.ramp))?,
             ..Axes::default()
         };
-        return Ok(Load { pattern: Pattern::Custom(spec), axes: axes.or(&own), trace: None });
+        return Ok(ChosenLoad { pattern: Pattern::Custom(spec), axes: axes.or(&of_file), trace: None });
     }
     if let Some(format) = TraceFormat::of(first) {
         if job.is_some() {
@@ -160,24 +160,24 @@ pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, Str
         let trace = read_trace(format, open()?).map_err(|error| error.to_string())?;
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let pattern = Pattern::Trace(TraceName { name, digest: format!("{:016x}", trace.digest()) });
-        return Ok(Load { pattern, axes, trace: Some(trace) });
+        return Ok(ChosenLoad { pattern, axes, trace: Some(trace) });
     }
     if is_iostat(first) {
         let devices = read_iostat(open()?).map_err(|error| error.to_string())?;
         let device = one(devices, job, |device| &device.name)?;
-        let own = Axes { qd: Some(device.depth), ..Axes::default() };
-        return Ok(Load { pattern: Pattern::Custom(device.spec), axes: axes.or(&own), trace: None });
+        let of_device = Axes { qd: Some(device.depth), ..Axes::default() };
+        return Ok(ChosenLoad { pattern: Pattern::Custom(device.spec), axes: axes.or(&of_device), trace: None });
     }
     let jobs = read_fio_job(open()?).map_err(|error| error.to_string())?;
     let job = fio_job(jobs, job)?;
-    let own = Axes {
+    let of_job = Axes {
         qd: Some(job.depth),
         workers: Some(job.workers),
         secs: seconds("runtime", job.runtime)?,
         warm_s: seconds("ramp_time", Some(job.ramp))?,
         ..Axes::default()
     };
-    Ok(Load { pattern: Pattern::Custom(job.spec), axes: axes.or(&own), trace: None })
+    Ok(ChosenLoad { pattern: Pattern::Custom(job.spec), axes: axes.or(&of_job), trace: None })
 }
 
 /// The wanted load of a file, or its only one.
@@ -287,8 +287,8 @@ fn one_drive_fits(library: &Library, system: &str, option: &str, wanted: &str) -
     if fits(drive, controller)? {
         return Ok(());
     }
-    let (own, port) = (library.bus(&drive.link), library.bus(&controller.link));
-    let (own, port) = (own.map_err(Failure::usage)?, port.map_err(Failure::usage)?);
+    let (link, port) = (library.bus(&drive.link), library.bus(&controller.link));
+    let (link, port) = (link.map_err(Failure::usage)?, port.map_err(Failure::usage)?);
     let real = library.drives().filter(|drive| !matches!(drive.kind, DriveKind::Constant(_)));
     let others: Vec<&str> =
         real.filter(|other| fits(other, controller).unwrap_or(false)).map(|other| other.head.name.as_str()).collect();
@@ -301,7 +301,7 @@ fn one_drive_fits(library: &Library, system: &str, option: &str, wanted: &str) -
         "{option}: {} ({}) does not fit the ports of {} ({}); choose a drive that does: {}; or a controller that takes \
          it: {}",
         drive.head.name,
-        own.title,
+        link.title,
         controller.head.name,
         port.title,
         named_or_none(&others),
@@ -338,19 +338,19 @@ fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
 /// An axis by the name of its option.
 pub fn flagged(error: &AxisError) -> Failure {
     let option = match error.axis {
-        "rd" => "--reads",
-        "qd" => "--depth",
-        "workers" => "--workers",
-        "bs" => "--block",
-        "op" => "--way",
-        "cache_mib" => "--cache-mib",
-        "zone" => "--first-32-gb",
-        "drive" => "--drive",
-        "journal" => "--journal",
-        "cache" => "--cache",
-        "bus" => "--bus",
-        "chunk" => "--chunk",
-        other => other,
+        Axis::Rd => "--reads",
+        Axis::Qd => "--depth",
+        Axis::Workers => "--workers",
+        Axis::Bs => "--block",
+        Axis::Op => "--way",
+        Axis::CacheMib => "--cache-mib",
+        Axis::Zone => "--first-32-gb",
+        Axis::Drive => "--drive",
+        Axis::Journal => "--journal",
+        Axis::Cache => "--cache",
+        Axis::Bus => "--bus",
+        Axis::Chunk => "--chunk",
+        other => other.word(),
     };
     Failure::usage(format!("{option}: {}", error.reason))
 }
@@ -440,10 +440,10 @@ mod tests {
         let of = |pattern: &Pattern| LOADS.iter().any(|(name, _)| *name == pattern.name());
         let other = |pattern: &Pattern| pattern.name().starts_with("rst-") || named(pattern.name()).is_none();
         assert!(Pattern::ALL.iter().all(|pattern| of(pattern) != other(pattern)));
-        assert!(USES.iter().all(|name| LOADS.iter().any(|(own, _)| own == name)));
-        let command = crate::arguments::Arguments::command();
+        assert!(USES.iter().all(|name| LOADS.iter().any(|(load, _)| load == name)));
+        let command = crate::arguments::LabArguments::command();
         let simulate = command.find_subcommand("simulate").expect("a verb");
-        let load = simulate.get_arguments().find(|own| own.get_id() == "load").expect("an option");
+        let load = simulate.get_arguments().find(|option| option.get_id() == "load").expect("an option");
         let help = load.get_long_help().or(load.get_help()).expect("a help").to_string();
         for (name, _) in LOADS {
             assert!(named(name).is_some() && help.contains(name), "{name}");

@@ -24,14 +24,14 @@ use openraid::completion;
 use openraid::laboratory::PROGRAM;
 use openraid::verb::Context;
 
-use arguments::Arguments;
+use arguments::LabArguments;
 
 fn main() -> ExitCode {
     openraid::output::set_program(PROGRAM);
     openraid::job::attend();
-    completion::attend(Arguments::command);
+    completion::attend(LabArguments::command);
     openraid_runtime::member::paced::set_models(paced::find);
-    let arguments = match Arguments::try_parse() {
+    let arguments = match LabArguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             return match openraid::arguments::typed_verb(&error).filter(|verb| is_of_openraid(verb)) {

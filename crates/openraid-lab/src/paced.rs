@@ -137,7 +137,7 @@ mod tests {
                     assert_eq!(ended.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), expected, "{profile}");
                 }
                 assert!(ended.iter().all(|(_, result)| result.is_ok()));
-                assert!(pool.slice(PoolRange::new(PoolOffset(4096), Bytes(4096))).iter().all(|own| *own == byte));
+                assert!(pool.slice(PoolRange::new(PoolOffset(4096), Bytes(4096))).iter().all(|one| *one == byte));
                 now = now + Nanos::from_micros(10);
             }
             let lateness = paced.lateness();

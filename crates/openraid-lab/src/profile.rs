@@ -10,29 +10,30 @@ pub fn nearest<'a>(library: &'a Library, system: &str, drive: &ProfileArguments)
     let fits = |profile: &&DriveProfile| {
         !matches!(profile.kind, DriveKind::Constant(_)) && library.fits(profile, controller).unwrap_or(false)
     };
-    if let Some(own) = drive.profile.as_deref().and_then(|name| library.drives().find(|own| own.head.answers_to(name)))
+    if let Some(profile) =
+        drive.profile.as_deref().and_then(|name| library.drives().find(|profile| profile.head.answers_to(name)))
     {
-        return Some((own, "the drives answer as this profile".into()));
+        return Some((profile, "the drives answer as this profile".into()));
     }
     let distance = |profile: &DriveProfile| {
-        let (own, wanted) = (profile.capacity.value.bytes().get().max(1) as f64, drive.bytes.max(1) as f64);
-        (own / wanted).ln().abs()
+        let (bytes, wanted) = (profile.capacity.value.bytes().get().max(1) as f64, drive.bytes.max(1) as f64);
+        (bytes / wanted).ln().abs()
     };
     let nearest_of = |all: &mut dyn Iterator<Item = &'a DriveProfile>| {
         all.min_by(|a, b| distance(a).total_cmp(&distance(b)).then_with(|| a.head.name.cmp(&b.head.name)))
     };
     if let Some(model) = &drive.model {
-        let of_model = nearest_of(&mut library.drives().filter(fits).filter(|own| is_model(own, model)));
-        if let Some(own) = of_model {
-            return Some((own, format!("the profile of {model}, or of its family")));
+        let of_model = nearest_of(&mut library.drives().filter(fits).filter(|profile| is_model(profile, model)));
+        if let Some(profile) = of_model {
+            return Some((profile, format!("the profile of {model}, or of its family")));
         }
     }
     let spins = drive.spins?;
-    let is_kind = |own: &&DriveProfile| matches!(own.kind, DriveKind::Disk(_)) == spins;
-    let own = nearest_of(&mut library.drives().filter(fits).filter(is_kind))?;
+    let is_kind = |profile: &&DriveProfile| matches!(profile.kind, DriveKind::Disk(_)) == spins;
+    let profile = nearest_of(&mut library.drives().filter(fits).filter(is_kind))?;
     let kind = if spins { "hard disk" } else { "SSD" };
     let named = drive.model.as_ref().map_or_else(String::new, |model| format!("there is no profile of {model}: "));
-    Some((own, format!("{named}the profile of the {kind} with the nearest size is used")))
+    Some((profile, format!("{named}the profile of the {kind} with the nearest size is used")))
 }
 
 /// Is a profile one of this model? All words of its title must be in the model; or its name, which is a model number.
@@ -43,13 +44,13 @@ fn is_model(profile: &DriveProfile, model: &str) -> bool {
             .map(str::to_lowercase)
             .collect()
     };
-    let (own, title) = (words(model), profile.head.title.split(',').next().unwrap_or_default());
+    let (words_of_model, title) = (words(model), profile.head.title.split(',').next().unwrap_or_default());
     let title = words(title);
     let name = profile.head.name.as_str();
     let is_number = name.len() >= 5 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let has_name = is_number && own.iter().any(|word| word.starts_with(name));
+    let has_name = is_number && words_of_model.iter().any(|word| word.starts_with(name));
     let has_digits = title.iter().any(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
-    has_name || has_digits && title.iter().all(|word| own.contains(word))
+    has_name || has_digits && title.iter().all(|word| words_of_model.contains(word))
 }
 
 #[cfg(test)]
@@ -64,7 +65,7 @@ mod tests {
             bytes: gb * 1_000_000_000,
             ..ProfileArguments::default()
         };
-        nearest(&library, "openraid", &drive).map(|(own, why)| (own.head.name.clone(), why))
+        nearest(&library, "openraid", &drive).map(|(profile, why)| (profile.head.name.clone(), why))
     }
 
     #[test]
@@ -74,12 +75,12 @@ mod tests {
         assert_eq!(name("Samsung SSD 870 EVO 1TB", false, 1000), "evo870_1tb");
         assert_eq!(name("ST8000AS0002-1NA17Z", true, 8000), "st8000as0002");
         // Unknown models.
-        let (own, why) = named(Some("ACME Spinner 3"), Some(true), 17_000).expect("found");
-        assert!(own.starts_with("exos") || own.starts_with("mg08"), "{own}");
+        let (name, why) = named(Some("ACME Spinner 3"), Some(true), 17_000).expect("found");
+        assert!(name.starts_with("exos") || name.starts_with("mg08"), "{name}");
         assert!(why.contains("no profile of ACME Spinner 3") && why.contains("hard disk"), "{why}");
         let library = Library::builtin();
-        let (own, _) = named(None, Some(false), 2000).expect("found");
-        assert!(matches!(library.drive(&own).expect("there").kind, DriveKind::Ssd(_)));
+        let (name, _) = named(None, Some(false), 2000).expect("found");
+        assert!(matches!(library.drive(&name).expect("there").kind, DriveKind::Ssd(_)));
         // A file.
         assert_eq!(named(None, None, 1), None);
         let paced = ProfileArguments { profile: Some("wd740gd".into()), ..ProfileArguments::default() };

@@ -73,7 +73,7 @@ fn reviews_run_as_jobs_one_at_a_time_and_their_reports_are_read_compared_and_rem
     let listed = web.get("/api/v1/lab").expect(200).json();
     let kind = |name: &str| {
         let reports = listed["reports"].as_array().expect("a list");
-        reports.iter().find(|own| own["name"] == name).map(|own| own["kind"].clone())
+        reports.iter().find(|report| report["name"] == name).map(|report| report["kind"].clone())
     };
     assert_eq!((kind("one"), kind("both")), (Some("review".into()), Some("comparison".into())));
     // The report is the one that the command line makes of the same words.
@@ -148,7 +148,7 @@ fn children(of: &str) -> Vec<u32> {
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
         stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
     };
-    numbers.filter(|number| parent(number).is_some_and(|own| own.to_string() == of)).collect()
+    numbers.filter(|number| parent(number).is_some_and(|of_process| of_process.to_string() == of)).collect()
 }
 
 #[test]
@@ -177,14 +177,14 @@ fn levels_are_predicted_as_plan_predicts_them() {
     for level in answer["levels"].as_array().expect("a list") {
         let array = format!("raid{}x3", level["level"].as_str().expect("a word"));
         let planned =
-            plan["levels"].as_array().expect("a list").iter().find(|own| own["possible"]["array"] == array.as_str());
+            plan["levels"].as_array().expect("a list").iter().find(|plan| plan["possible"]["array"] == array.as_str());
         let Some(planned) = planned else {
             assert!(level["impossible"].is_string(), "{level}");
             continue;
         };
-        let own = &planned["possible"];
-        assert_eq!(level["healthy"]["iops"], own["healthy"]["iops"], "{array}");
-        let scaled = own["rebuild"]["idle_hours"]
+        let possible = &planned["possible"];
+        assert_eq!(level["healthy"]["iops"], possible["healthy"]["iops"], "{array}");
+        let scaled = possible["rebuild"]["idle_hours"]
             .as_f64()
             .map(|hours| hours * f64::from(16 << 20) / plan["drive_bytes"].as_f64().expect("bytes"));
         let close = match (level["rebuild_hours"].as_f64(), scaled) {

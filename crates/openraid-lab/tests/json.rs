@@ -125,9 +125,9 @@ fn name_block(lab: &Lab, member: &str) {
     let (path, at) = (lab.path(member), 4096);
     let size = Sectors(std::fs::metadata(&path).expect("a file").len() / 512);
     let bytes = support::read_at(&path, at, SUPERBLOCK_BYTES_MAX);
-    let own = Superblock::decode(&bytes, MinorVersion::V1_2, size).expect("a superblock");
+    let superblock = Superblock::decode(&bytes, MinorVersion::V1_2, size).expect("a superblock");
     let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
-    let len = Superblock { logical_block_size: 512, ..own }.encode(&mut bytes);
+    let len = Superblock { logical_block_size: 512, ..superblock }.encode(&mut bytes);
     support::write_at(&path, at, &bytes[..len]);
 }
 

@@ -242,8 +242,8 @@ fn a_real_target_that_is_only_read_is_measured_as_far_as_that_goes() {
     assert!(ran.text().contains("us of processor time for a request"), "{}", ran.text());
     let text = fs::read_to_string(lab.path("out/results.json")).expect("results");
     let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let own = &results["methods"][0]["cells"][0]["outcome"]["measured"];
-    assert!((9..=10).contains(&own["requests"].as_u64().expect("a number")), "{own}");
+    let measured = &results["methods"][0]["cells"][0]["outcome"]["measured"];
+    assert!((9..=10).contains(&measured["requests"].as_u64().expect("a number")), "{measured}");
     let writing = &results["methods"][1]["cells"][1]["outcome"]["absent"];
     assert!(writing["reason"].as_str().is_some_and(|why| why.contains("--destroy-data")), "{writing}");
     let page = fs::read_to_string(lab.path("out/report.html")).expect("a page");
@@ -252,15 +252,15 @@ fn a_real_target_that_is_only_read_is_measured_as_far_as_that_goes() {
     // The same is not measured again; what could not be written is, once it may be; and so is another file under its name.
     let kept = || fs::read_to_string(lab.path("out/results.json")).expect("results");
     lab.line(line).expect(0);
-    assert!(kept().contains(&own["elapsed_ns"].to_string()));
+    assert!(kept().contains(&measured["elapsed_ns"].to_string()));
     let ran = lab.line(&format!("{line} --destroy-data --name disk")).expect(0);
     assert!(ran.text().contains("3 cells of disk; 0 not applicable, 0 failed"), "{}", ran.text());
-    assert!(kept().contains(&own["elapsed_ns"].to_string()));
+    assert!(kept().contains(&measured["elapsed_ns"].to_string()));
     assert!(fs::read(lab.path("disk")).expect("it is there") != vec![0x5a; 8 << 20]);
     fs::write(lab.path("other"), vec![0x5a; 8 << 20]).expect("written");
     fs::rename(lab.path("other"), lab.path("disk")).expect("renamed");
     lab.line(line).expect(0);
-    assert!(!kept().contains(&own["elapsed_ns"].to_string()));
+    assert!(!kept().contains(&measured["elapsed_ns"].to_string()));
 }
 
 #[test]
@@ -299,9 +299,9 @@ fn a_review_takes_the_machine_that_simulate_takes() {
     let text = fs::read_to_string(lab.path("other/results.json")).expect("results");
     let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let simulate = "simulate raid0x4 --system 3ware-9650se --effort quick --json --load file-server";
-    let own = lab.line(&format!("{simulate} {options}")).expect(0).json();
+    let simulated = lab.line(&format!("{simulate} {options}")).expect(0).json();
     let reviewed = &results["methods"][0]["cells"][0]["outcome"]["measured"];
-    assert_eq!((&reviewed["iops"], &reviewed["spec"]), (&own["iops"], &own["result"]["spec"]));
+    assert_eq!((&reviewed["iops"], &reviewed["spec"]), (&simulated["iops"], &simulated["result"]["spec"]));
     let page = fs::read_to_string(lab.path("other/report.html")).expect("a page");
     let drive = results["bed"].to_string();
     assert!(drive.contains("Exos") && page.contains("Exos") && page.contains("64 MiB") && page.contains("16 KiB"));
@@ -318,16 +318,16 @@ fn a_review_takes_the_machine_that_simulate_takes() {
 #[test]
 fn ssds_are_steady_unless_they_are_said_to_be_fresh() {
     let lab = Lab::new("fresh");
-    let own = "--load random --way write --block 4K --depth 32 --effort quick";
+    let load = "--load random --way write --block 4K --depth 32 --effort quick";
     let simulate = |state: &str| {
-        let line = format!("simulate raid0x2 --system intel-rst {own} {state} --json");
+        let line = format!("simulate raid0x2 --system intel-rst {load} {state} --json");
         lab.line(&line).expect(0).json()["result"].clone()
     };
     let (fresh, steady) = (simulate("--drive-state fresh"), simulate("--drive-state steady"));
     assert_eq!(steady, simulate(""));
     let iops = |result: &serde_json::Value| result["iops"].as_f64().expect("a number");
     assert!(iops(&fresh) > 1.5 * iops(&steady), "{} {}", iops(&fresh), iops(&steady));
-    let plan = format!("plan --drives 2 --levels 0 --system intel-rst {own} --json");
+    let plan = format!("plan --drives 2 --levels 0 --system intel-rst {load} --json");
     for (state, expected) in [("", &steady), ("--drive-state fresh", &fresh)] {
         let planned = lab.line(&format!("{plan} {state}")).expect(0).json();
         assert_eq!(planned["levels"][0]["possible"]["healthy"]["iops"], expected["iops"], "{state}");
@@ -351,10 +351,10 @@ fn ssds_are_steady_unless_they_are_said_to_be_fresh() {
 #[test]
 fn simulate_shows_the_uncertainty_as_plan_does() {
     let lab = Lab::new("certainty");
-    let own = "--system 3ware-9650se --load multi-threaded --way read --depth 1 --effort quick";
-    let output = |array: &str| lab.line(&format!("simulate {array} {own}")).expect(0).text();
-    let json = lab.line(&format!("simulate raid0x2 {own} --range --json")).expect(0).json();
-    let planned = lab.line(&format!("plan --drives 2 --levels 0 --range {own} --json")).expect(0).json();
+    let load = "--system 3ware-9650se --load multi-threaded --way read --depth 1 --effort quick";
+    let output = |array: &str| lab.line(&format!("simulate {array} {load}")).expect(0).text();
+    let json = lab.line(&format!("simulate raid0x2 {load} --range --json")).expect(0).json();
+    let planned = lab.line(&format!("plan --drives 2 --levels 0 --range {load} --json")).expect(0).json();
     let plan = &planned["levels"][0]["possible"];
     let (count, values) = (json["uncertain_values"].clone(), plan["uncertain"].as_array().expect("values"));
     assert_eq!(count, values.len());
@@ -384,9 +384,9 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
 fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     let lab = Lab::new("cache-sizes");
     // A small cache is full soon.
-    let own = "plan --drives 4 --system 3ware-9650se --cache-mib 32 --levels 0,10 --range --way write --block 64K --depth 16 \
+    let line = "plan --drives 4 --system 3ware-9650se --cache-mib 32 --levels 0,10 --range --way write --block 64K --depth 16 \
                --effort quick";
-    let planned = lab.line(&format!("{own} --json")).expect(0).json();
+    let planned = lab.line(&format!("{line} --json")).expect(0).json();
     let level = |number: usize| &planned["levels"][number]["possible"];
     let sizes = |number: usize| level(number)["cache_sizes"].as_array().expect("a list").clone();
     let mib = |size: &serde_json::Value| size["cache_mib"].as_u64();
@@ -404,7 +404,7 @@ fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     let lines: Vec<&str> =
         advice.iter().filter_map(serde_json::Value::as_str).filter(|one| one.contains(": a cache of ")).collect();
     assert!(lines.len() == 1 && lines[0].starts_with("raid10x4: a cache of 128 MiB instead of 32: "), "{advice:?}");
-    let text = lab.line(&own.replace("0,10", "10")).expect(0).text();
+    let text = lab.line(&line.replace("0,10", "10")).expect(0).text();
     assert!(text.contains("P99") && text.contains(lines[0]), "{text}");
     // Without a cache there is nothing to say.
     let none =

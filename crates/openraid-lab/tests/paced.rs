@@ -81,12 +81,12 @@ fn an_invalid_paced_member_is_refused_with_a_remedy() {
 fn a_rehearsal_takes_the_profiles_of_a_folder_on_both_sides() {
     let lab = Lab::new("rehearsed-own");
     let text = include_str!("../../../models/drives/service-fixed.toml");
-    let own = text.replace("mean_us = { value = 1000", "mean_us = { value = 4000");
-    assert_ne!(own, text);
+    let slow = text.replace("mean_us = { value = 1000", "mean_us = { value = 4000");
+    assert_ne!(slow, text);
     std::fs::create_dir_all(lab.path("own/drives")).expect("made");
     // One profile replaces a built-in one, the other has a new name.
-    std::fs::write(lab.path("own/drives/a.toml"), &own).expect("written");
-    std::fs::write(lab.path("own/drives/b.toml"), own.replace("\"service-fixed\"", "\"mine\"")).expect("written");
+    std::fs::write(lab.path("own/drives/a.toml"), &slow).expect("written");
+    std::fs::write(lab.path("own/drives/b.toml"), slow.replace("\"service-fixed\"", "\"mine\"")).expect("written");
     for drive in ["service-fixed", "mine"] {
         let line = format!("rehearse single --drive {drive} --reads 100 --depth 1 --seconds 1 --out {drive}");
         let found = lab.line(&format!("{line} --models own --json")).expect(0).json();

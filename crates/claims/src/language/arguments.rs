@@ -1,24 +1,24 @@
 //! The arguments of a call, by their places and names.
 
-use super::value::Value;
+use super::value::CheckValue;
 use super::{wrong, CheckError};
 use crate::subject::clip;
 
 /// The evaluated arguments of a call.
 #[derive(Default)]
-pub struct Arguments<'e> {
+pub struct CallArguments<'e> {
     /// Arguments without a name, in their order.
-    pub placed: Vec<Value<'e>>,
+    pub placed: Vec<CheckValue<'e>>,
     /// Arguments with a name.
-    pub named: Vec<(&'e str, Value<'e>)>,
+    pub named: Vec<(&'e str, CheckValue<'e>)>,
 }
 
-impl<'e> Arguments<'e> {
+impl<'e> CallArguments<'e> {
     /// All arguments of a function with these parameters.
     ///
     /// # Errors
     /// One is missing, is given twice, or has another name.
-    pub fn all<const N: usize>(self, function: &str, names: [&str; N]) -> Result<[Value<'e>; N], CheckError> {
+    pub fn all<const N: usize>(self, function: &str, names: [&str; N]) -> Result<[CheckValue<'e>; N], CheckError> {
         let (needed, []) = self.some(function, names, [])?;
         Ok(needed)
     }
@@ -32,12 +32,12 @@ impl<'e> Arguments<'e> {
         function: &str,
         needed: [&str; N],
         optional: [&str; O],
-    ) -> Result<([Value<'e>; N], [Option<Value<'e>>; O]), CheckError> {
+    ) -> Result<([CheckValue<'e>; N], [Option<CheckValue<'e>>; O]), CheckError> {
         let names: Vec<&str> = needed.into_iter().chain(optional).collect();
         if self.placed.len() > names.len() {
             return Err(wrong(format!("{function} takes {} at most", names.join(", "))));
         }
-        let mut values: Vec<Option<Value<'e>>> = self.placed.into_iter().map(Some).collect();
+        let mut values: Vec<Option<CheckValue<'e>>> = self.placed.into_iter().map(Some).collect();
         values.resize(names.len(), None);
         for (name, value) in self.named {
             let place = names.iter().position(|known| *known == name);
@@ -53,7 +53,7 @@ impl<'e> Arguments<'e> {
             return Err(wrong(format!("{function} needs {name}")));
         }
         let mut values = values.into_iter();
-        let first = std::array::from_fn(|_| values.next().flatten().unwrap_or(Value::None));
+        let first = std::array::from_fn(|_| values.next().flatten().unwrap_or(CheckValue::None));
         Ok((first, std::array::from_fn(|_| values.next().flatten())))
     }
 }

@@ -1,15 +1,15 @@
 //! Values as texts, and texts with places for values.
 
-use super::value::{joined_text, Steps, Value, ITEMS_MAX, NESTING_MAX};
+use super::value::{joined_text, CheckValue, StepLimit, ITEMS_MAX, NESTING_MAX};
 use super::{wrong, CheckError};
 
 /// The value as a text, as `str` makes it.
 ///
 /// # Errors
 /// The value is too large.
-pub fn written(steps: &mut impl Steps, value: &Value<'_>) -> Result<String, CheckError> {
+pub fn written(steps: &mut impl StepLimit, value: &CheckValue<'_>) -> Result<String, CheckError> {
     match value {
-        Value::Text(text) => steps.spend(text.len()).map(|()| text.to_string()),
+        CheckValue::Text(text) => steps.spend(text.len()).map(|()| text.to_string()),
         other => {
             let mut text = String::new();
             write(steps, other, 0, &mut text)?;
@@ -18,37 +18,43 @@ pub fn written(steps: &mut impl Steps, value: &Value<'_>) -> Result<String, Chec
     }
 }
 
-fn write(steps: &mut impl Steps, value: &Value<'_>, depth: usize, text: &mut String) -> Result<(), CheckError> {
+fn write(
+    steps: &mut impl StepLimit,
+    value: &CheckValue<'_>,
+    depth: usize,
+    text: &mut String,
+) -> Result<(), CheckError> {
     steps.spend(1)?;
     if depth > NESTING_MAX || text.len() > ITEMS_MAX {
         return Err(wrong("a value is too large to be written as a text"));
     }
-    let mut many = |open: &str, items: &mut dyn Iterator<Item = (Option<&Value<'_>>, &Value<'_>)>, close: &str| {
-        text.push_str(open);
-        for (index, (key, item)) in items.enumerate() {
-            text.push_str(if index == 0 { "" } else { ", " });
-            if let Some(key) = key {
-                write(steps, key, depth + 1, text)?;
-                text.push_str(": ");
+    let mut many =
+        |open: &str, items: &mut dyn Iterator<Item = (Option<&CheckValue<'_>>, &CheckValue<'_>)>, close: &str| {
+            text.push_str(open);
+            for (index, (key, item)) in items.enumerate() {
+                text.push_str(if index == 0 { "" } else { ", " });
+                if let Some(key) = key {
+                    write(steps, key, depth + 1, text)?;
+                    text.push_str(": ");
+                }
+                write(steps, item, depth + 1, text)?;
             }
-            write(steps, item, depth + 1, text)?;
-        }
-        text.push_str(close);
-        Ok(())
-    };
+            text.push_str(close);
+            Ok(())
+        };
     match value {
-        Value::None => text.push_str("None"),
-        Value::Bool(truth) => text.push_str(if *truth { "True" } else { "False" }),
-        Value::Int(number) => text.push_str(&number.to_string()),
-        Value::Float(number) => text.push_str(&format!("{number:?}")),
-        Value::Text(inner) => text.push_str(&format!("{inner:?}")),
-        Value::List(items) => many("[", &mut items.iter().map(|item| (None, item)), "]")?,
-        Value::Tuple(items) if items.len() == 1 => many("(", &mut items.iter().map(|item| (None, item)), ",)")?,
-        Value::Tuple(items) => many("(", &mut items.iter().map(|item| (None, item)), ")")?,
-        Value::Dict(pairs) => many("{", &mut pairs.iter().map(|(key, item)| (Some(key), item)), "}")?,
-        Value::Metric(metric) => text.push_str(metric.name()),
-        Value::Builtin(function) => text.push_str(function.name),
-        Value::Lambda(_) => text.push_str("lambda"),
+        CheckValue::None => text.push_str("None"),
+        CheckValue::Bool(truth) => text.push_str(if *truth { "True" } else { "False" }),
+        CheckValue::Int(number) => text.push_str(&number.to_string()),
+        CheckValue::Float(number) => text.push_str(&format!("{number:?}")),
+        CheckValue::Text(inner) => text.push_str(&format!("{inner:?}")),
+        CheckValue::List(items) => many("[", &mut items.iter().map(|item| (None, item)), "]")?,
+        CheckValue::Tuple(items) if items.len() == 1 => many("(", &mut items.iter().map(|item| (None, item)), ",)")?,
+        CheckValue::Tuple(items) => many("(", &mut items.iter().map(|item| (None, item)), ")")?,
+        CheckValue::Dict(pairs) => many("{", &mut pairs.iter().map(|(key, item)| (Some(key), item)), "}")?,
+        CheckValue::Metric(metric) => text.push_str(metric.name()),
+        CheckValue::Builtin(function) => text.push_str(function.name),
+        CheckValue::Lambda(_) => text.push_str("lambda"),
     }
     Ok(())
 }
@@ -57,9 +63,13 @@ fn write(steps: &mut impl Steps, value: &Value<'_>, depth: usize, text: &mut Str
 ///
 /// # Errors
 /// The places do not fit the values.
-pub fn by_percent<'e>(steps: &mut impl Steps, text: &str, value: &Value<'e>) -> Result<Value<'e>, CheckError> {
+pub fn by_percent<'e>(
+    steps: &mut impl StepLimit,
+    text: &str,
+    value: &CheckValue<'e>,
+) -> Result<CheckValue<'e>, CheckError> {
     let one = std::slice::from_ref(value);
-    let mut values = if let Value::Tuple(items) = value { items.iter() } else { one.iter() };
+    let mut values = if let CheckValue::Tuple(items) = value { items.iter() } else { one.iter() };
     let mut made = String::new();
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
@@ -75,9 +85,9 @@ pub fn by_percent<'e>(steps: &mut impl Steps, text: &str, value: &Value<'e>) -> 
         let value = values.next().ok_or_else(|| wrong("the text has more places than there are values"))?;
         match (kind, value) {
             (Some('s'), value) => made.push_str(&written(steps, value)?),
-            (Some('d'), Value::Int(number)) => made.push_str(&number.to_string()),
+            (Some('d'), CheckValue::Int(number)) => made.push_str(&number.to_string()),
             #[allow(clippy::cast_possible_truncation)] // the fraction is dropped, as Python does
-            (Some('d'), Value::Float(number)) => made.push_str(&(number.trunc() as i64).to_string()),
+            (Some('d'), CheckValue::Float(number)) => made.push_str(&(number.trunc() as i64).to_string()),
             (Some('d'), other) => return Err(wrong(format!("%d is for a number, not for {}", other.sort()))),
             _ => return Err(wrong("a text has the places %d, %s and %% only")),
         }
@@ -92,7 +102,11 @@ pub fn by_percent<'e>(steps: &mut impl Steps, text: &str, value: &Value<'e>) -> 
 ///
 /// # Errors
 /// The places do not fit the values.
-pub fn by_braces<'e>(steps: &mut impl Steps, text: &str, values: &[Value<'e>]) -> Result<Value<'e>, CheckError> {
+pub fn by_braces<'e>(
+    steps: &mut impl StepLimit,
+    text: &str,
+    values: &[CheckValue<'e>],
+) -> Result<CheckValue<'e>, CheckError> {
     let mut made = String::new();
     let (mut rest, mut next) = (text, 0);
     while let Some(at) = rest.find(['{', '}']) {

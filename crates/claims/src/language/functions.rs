@@ -2,23 +2,23 @@
 //!
 //! A function must never answer for arguments that it cannot judge: it names them.
 
-use super::arguments::Arguments;
+use super::arguments::CallArguments;
 use super::helpers::{is_near, mean_of, pearson, ranks, spread_of};
-use super::value::{finite, order, Builtin, Steps as _, Value, ITEMS_MAX};
+use super::value::{finite, order, Builtin, CheckValue, StepLimit as _, ITEMS_MAX};
 use super::walk::Walk;
-use super::{format, wrong, Answer, CheckError, Stop};
+use super::{format, wrong, Answer, CheckError, EvaluationStop};
 use std::cmp::Ordering;
 
 /// All functions.
 pub const ALL: [Builtin; 28] = [
     Builtin { name: "all", run: |walk, arguments| every(walk, arguments, "all", true) },
     Builtin { name: "any", run: |walk, arguments| every(walk, arguments, "any", false) },
-    Builtin { name: "bool", run: |_, arguments| Ok(Value::Bool(arguments.all("bool", ["x"])?[0].truth())) },
+    Builtin { name: "bool", run: |_, arguments| Ok(CheckValue::Bool(arguments.all("bool", ["x"])?[0].truth())) },
     Builtin { name: "enumerate", run: enumerate },
     Builtin { name: "float", run: float },
     Builtin { name: "int", run: int },
     Builtin { name: "len", run: len },
-    Builtin { name: "list", run: |walk, arguments| Ok(Value::List(listed(walk, arguments, "list")?.into())) },
+    Builtin { name: "list", run: |walk, arguments| Ok(CheckValue::List(listed(walk, arguments, "list")?.into())) },
     Builtin { name: "max", run: |walk, arguments| extreme(walk, arguments, "max", Ordering::Greater) },
     Builtin { name: "min", run: |walk, arguments| extreme(walk, arguments, "min", Ordering::Less) },
     Builtin { name: "range", run: range },
@@ -27,7 +27,7 @@ pub const ALL: [Builtin; 28] = [
         run: |walk, arguments| {
             let mut items = listed(walk, arguments, "reversed")?;
             items.reverse();
-            Ok(Value::List(items.into()))
+            Ok(CheckValue::List(items.into()))
         },
     },
     Builtin { name: "sorted", run: sorted },
@@ -35,10 +35,10 @@ pub const ALL: [Builtin; 28] = [
         name: "str",
         run: |walk, arguments| {
             let [value] = arguments.all("str", ["x"])?;
-            Ok(Value::Text(format::written(walk, &value)?.into()))
+            Ok(CheckValue::Text(format::written(walk, &value)?.into()))
         },
     },
-    Builtin { name: "tuple", run: |walk, arguments| Ok(Value::Tuple(listed(walk, arguments, "tuple")?.into())) },
+    Builtin { name: "tuple", run: |walk, arguments| Ok(CheckValue::Tuple(listed(walk, arguments, "tuple")?.into())) },
     Builtin { name: "zip", run: zip },
     Builtin { name: "approx", run: approx },
     Builtin { name: "within", run: within },
@@ -64,7 +64,7 @@ pub const ALL: [Builtin; 28] = [
 ///
 /// # Errors
 /// One has a name.
-pub fn unnamed(arguments: Arguments<'_>) -> Result<Vec<Value<'_>>, CheckError> {
+pub fn unnamed(arguments: CallArguments<'_>) -> Result<Vec<CheckValue<'_>>, CheckError> {
     match arguments.named.first() {
         Some((name, _)) => Err(wrong(format!("there is no argument '{name}' here; leave the name out"))),
         None => Ok(arguments.placed),
@@ -72,21 +72,25 @@ pub fn unnamed(arguments: Arguments<'_>) -> Result<Vec<Value<'_>>, CheckError> {
 }
 
 /// The number of an argument.
-fn number(function: &str, value: &Value<'_>) -> Result<f64, CheckError> {
+fn number(function: &str, value: &CheckValue<'_>) -> Result<f64, CheckError> {
     value.number().ok_or_else(|| wrong(format!("{function} is for numbers, not for {}", value.sort())))
 }
 
 /// The items as numbers; true counts 1, false counts 0.
-fn numbers<'e>(walk: &mut Walk<'e, '_>, function: &str, value: &Value<'e>) -> Result<Vec<f64>, CheckError> {
-    let one = |item: &Value<'e>| match item {
-        Value::Bool(yes) => Ok(f64::from(u8::from(*yes))),
+fn numbers<'e>(walk: &mut Walk<'e, '_>, function: &str, value: &CheckValue<'e>) -> Result<Vec<f64>, CheckError> {
+    let one = |item: &CheckValue<'e>| match item {
+        CheckValue::Bool(yes) => Ok(f64::from(u8::from(*yes))),
         other => number(function, other),
     };
     walk.items(value)?.iter().map(one).collect()
 }
 
 /// The items of the only argument.
-fn listed<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>, name: &str) -> Result<Vec<Value<'e>>, Stop> {
+fn listed<'e>(
+    walk: &mut Walk<'e, '_>,
+    arguments: CallArguments<'e>,
+    name: &str,
+) -> Result<Vec<CheckValue<'e>>, EvaluationStop> {
     match arguments.some(name, [], ["x"])? {
         ([], [Some(value)]) => Ok(walk.items(&value)?),
         ([], [None]) => Ok(Vec::new()),
@@ -94,64 +98,64 @@ fn listed<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>, name: &str) -> 
 }
 
 /// Whether all items have this truth, or not all have the opposite.
-fn every<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>, name: &str, truth: bool) -> Answer<'e> {
+fn every<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>, name: &str, truth: bool) -> Answer<'e> {
     let [items] = arguments.all(name, ["x"])?;
     let is_ended = walk.items(&items)?.iter().any(|item| item.truth() != truth);
-    Ok(Value::Bool(is_ended != truth))
+    Ok(CheckValue::Bool(is_ended != truth))
 }
 
-fn enumerate<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn enumerate<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let ([items], [start]) = arguments.some("enumerate", ["x"], ["start"])?;
     let start = match start {
         None => 0,
-        Some(Value::Int(start)) => start,
+        Some(CheckValue::Int(start)) => start,
         Some(other) => return Err(wrong(format!("enumerate begins with int, not with {}", other.sort())).into()),
     };
     let items = walk.items(&items)?.into_iter();
-    let pair = |(index, item): (usize, Value<'e>)| {
+    let pair = |(index, item): (usize, CheckValue<'e>)| {
         let index = i64::try_from(index).unwrap_or(i64::MAX);
-        Value::Tuple([Value::Int(start.saturating_add(index)), item].into())
+        CheckValue::Tuple([CheckValue::Int(start.saturating_add(index)), item].into())
     };
-    Ok(Value::List(items.enumerate().map(pair).collect()))
+    Ok(CheckValue::List(items.enumerate().map(pair).collect()))
 }
 
 #[allow(clippy::cast_precision_loss)] // as Python does
-fn float<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn float<'e>(_: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [value] = arguments.all("float", ["x"])?;
     let number = match &value {
-        Value::Bool(yes) => f64::from(u8::from(*yes)),
-        Value::Text(text) => text.trim().parse().map_err(|_| wrong("float is for texts with a number"))?,
+        CheckValue::Bool(yes) => f64::from(u8::from(*yes)),
+        CheckValue::Text(text) => text.trim().parse().map_err(|_| wrong("float is for texts with a number"))?,
         other => number("float", other)?,
     };
     Ok(finite(number)?)
 }
 
-fn int<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn int<'e>(_: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [value] = arguments.all("int", ["x"])?;
     let number = match &value {
-        Value::Bool(yes) => i64::from(*yes),
-        Value::Int(number) => *number,
+        CheckValue::Bool(yes) => i64::from(*yes),
+        CheckValue::Int(number) => *number,
         #[allow(clippy::cast_possible_truncation)] // within the limits of both
-        Value::Float(number) if number.abs() < 9e18 => number.trunc() as i64,
-        Value::Text(text) => text.trim().parse().map_err(|_| wrong("int is for texts with a whole number"))?,
+        CheckValue::Float(number) if number.abs() < 9e18 => number.trunc() as i64,
+        CheckValue::Text(text) => text.trim().parse().map_err(|_| wrong("int is for texts with a whole number"))?,
         other => {
             return Err(wrong(format!("int is for numbers that are not too large, not for {}", other.sort())).into())
         }
     };
-    Ok(Value::Int(number))
+    Ok(CheckValue::Int(number))
 }
 
-fn len<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn len<'e>(_: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [value] = arguments.all("len", ["x"])?;
     let length = value.length().ok_or_else(|| wrong(format!("{} has no length", value.sort())))?;
-    Ok(Value::Int(i64::try_from(length).unwrap_or(i64::MAX)))
+    Ok(CheckValue::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
-fn range<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn range<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let (start, stop, step) = match unnamed(arguments)?.as_slice() {
-        [Value::Int(stop)] => (0, *stop, 1),
-        [Value::Int(start), Value::Int(stop)] => (*start, *stop, 1),
-        [Value::Int(start), Value::Int(stop), Value::Int(step)] => (*start, *stop, *step),
+        [CheckValue::Int(stop)] => (0, *stop, 1),
+        [CheckValue::Int(start), CheckValue::Int(stop)] => (*start, *stop, 1),
+        [CheckValue::Int(start), CheckValue::Int(stop), CheckValue::Int(step)] => (*start, *stop, *step),
         _ => return Err(wrong("range takes one to three whole numbers").into()),
     };
     if step == 0 {
@@ -160,25 +164,25 @@ fn range<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
     let mut numbers = Vec::new();
     let mut next = Some(start);
     while let Some(number) = next.filter(|next| if step > 0 { *next < stop } else { *next > stop }) {
-        numbers.push(Value::Int(number));
+        numbers.push(CheckValue::Int(number));
         if numbers.len() > ITEMS_MAX {
             return Err(wrong(format!("range has more than {ITEMS_MAX} numbers; make it shorter")).into());
         }
         next = number.checked_add(step);
     }
     walk.spend(numbers.len())?;
-    Ok(Value::List(numbers.into()))
+    Ok(CheckValue::List(numbers.into()))
 }
 
 /// The key of an item in a comparison: the item itself, or the result of `key`.
-fn rank<'e>(walk: &mut Walk<'e, '_>, item: &Value<'e>, key: Option<&Value<'e>>) -> Answer<'e> {
+fn rank<'e>(walk: &mut Walk<'e, '_>, item: &CheckValue<'e>, key: Option<&CheckValue<'e>>) -> Answer<'e> {
     match key {
-        None | Some(Value::None) => Ok(item.clone()),
-        Some(key) => walk.call(key, Arguments { placed: vec![item.clone()], named: Vec::new() }),
+        None | Some(CheckValue::None) => Ok(item.clone()),
+        Some(key) => walk.call(key, CallArguments { placed: vec![item.clone()], named: Vec::new() }),
     }
 }
 
-fn extreme<'e>(walk: &mut Walk<'e, '_>, mut arguments: Arguments<'e>, name: &str, wanted: Ordering) -> Answer<'e> {
+fn extreme<'e>(walk: &mut Walk<'e, '_>, mut arguments: CallArguments<'e>, name: &str, wanted: Ordering) -> Answer<'e> {
     let placed = std::mem::take(&mut arguments.placed);
     let ([], [key]) = arguments.some(name, [], ["key"])?;
     let items = match placed.as_slice() {
@@ -197,7 +201,7 @@ fn extreme<'e>(walk: &mut Walk<'e, '_>, mut arguments: Arguments<'e>, name: &str
     Ok(best)
 }
 
-fn sorted<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn sorted<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let ([items], [key, reverse]) = arguments.some("sorted", ["x"], ["key", "reverse"])?;
     let is_reverse = reverse.is_some_and(|reverse| reverse.truth());
     let mut ranked = Vec::new();
@@ -218,105 +222,105 @@ fn sorted<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
     });
     match failed {
         Some(error) => Err(error.into()),
-        None => Ok(Value::List(ranked.into_iter().map(|(_, item)| item).collect())),
+        None => Ok(CheckValue::List(ranked.into_iter().map(|(_, item)| item).collect())),
     }
 }
 
-fn zip<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn zip<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let mut lists = Vec::new();
     for list in unnamed(arguments)? {
         lists.push(walk.items(&list)?);
     }
     let length = lists.iter().map(Vec::len).min().unwrap_or(0);
-    let one = |index: usize| Value::Tuple(lists.iter().map(|list| list[index].clone()).collect());
-    Ok(Value::List((0..length).map(one).collect()))
+    let one = |index: usize| CheckValue::Tuple(lists.iter().map(|list| list[index].clone()).collect());
+    Ok(CheckValue::List((0..length).map(one).collect()))
 }
 
-fn approx<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn approx<'e>(_: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [x, y, t] = arguments.all("approx", ["x", "y", "t"])?;
-    Ok(Value::Bool(is_near(number("approx", &x)?, number("approx", &y)?, number("approx", &t)?)))
+    Ok(CheckValue::Bool(is_near(number("approx", &x)?, number("approx", &y)?, number("approx", &t)?)))
 }
 
-fn within<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn within<'e>(_: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [x, lo, hi] = arguments.all("within", ["x", "lo", "hi"])?;
     let (lo, hi) = (number("within", &lo)?, number("within", &hi)?);
-    Ok(Value::Bool((lo..=hi).contains(&number("within", &x)?)))
+    Ok(CheckValue::Bool((lo..=hi).contains(&number("within", &x)?)))
 }
 
-fn mean<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn mean<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [xs] = arguments.all("mean", ["xs"])?;
     let mean = mean_of(&numbers(walk, "mean", &xs)?).ok_or_else(|| wrong("mean of nothing; give it a value"))?;
     Ok(finite(mean)?)
 }
 
-fn sum<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn sum<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [xs] = arguments.all("sum", ["xs"])?;
-    let whole = |item: &Value<'e>| match item {
-        Value::Bool(yes) => Some(i64::from(*yes)),
-        Value::Int(number) => Some(*number),
+    let whole = |item: &CheckValue<'e>| match item {
+        CheckValue::Bool(yes) => Some(i64::from(*yes)),
+        CheckValue::Int(number) => Some(*number),
         _ => None,
     };
     let exact = walk.items(&xs)?.iter().map(whole).try_fold(0_i64, |sum, item| sum.checked_add(item?));
     Ok(match exact {
-        Some(sum) => Value::Int(sum),
+        Some(sum) => CheckValue::Int(sum),
         None => finite(numbers(walk, "sum", &xs)?.iter().sum())?,
     })
 }
 
-fn abs<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn abs<'e>(_: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [x] = arguments.all("abs", ["x"])?;
     match x {
-        Value::Int(whole) => {
-            whole.checked_abs().map(Value::Int).ok_or_else(|| wrong("abs of too large a number").into())
+        CheckValue::Int(whole) => {
+            whole.checked_abs().map(CheckValue::Int).ok_or_else(|| wrong("abs of too large a number").into())
         }
         other => Ok(finite(number("abs", &other)?.abs())?),
     }
 }
 
 /// The spread of the first argument.
-fn spread<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>, name: &str) -> Result<f64, CheckError> {
+fn spread<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>, name: &str) -> Result<f64, CheckError> {
     let [xs] = arguments.all(name, ["xs"])?;
     let spread = spread_of(&numbers(walk, name, &xs)?);
     spread.ok_or_else(|| wrong(format!("{name} of nothing, or of values around zero; it has no mean to compare with")))
 }
 
-fn flat<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn flat<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [xs, t] = arguments.all("flat", ["xs", "t"])?;
-    let spread = spread(walk, Arguments { placed: vec![xs], named: Vec::new() }, "flat")?;
-    Ok(Value::Bool(spread <= number("flat", &t)?))
+    let spread = spread(walk, CallArguments { placed: vec![xs], named: Vec::new() }, "flat")?;
+    Ok(CheckValue::Bool(spread <= number("flat", &t)?))
 }
 
 /// Whether each value follows the one before it as it must.
 fn steady<'e>(
     walk: &mut Walk<'e, '_>,
-    arguments: Arguments<'e>,
+    arguments: CallArguments<'e>,
     name: &str,
     follows: impl Fn(f64, f64, f64) -> bool,
 ) -> Answer<'e> {
     let [xs, t] = arguments.all(name, ["xs", "t"])?;
     let (values, t) = (numbers(walk, name, &xs)?, number(name, &t)?);
-    Ok(Value::Bool(values.windows(2).all(|pair| follows(pair[0], pair[1], t))))
+    Ok(CheckValue::Bool(values.windows(2).all(|pair| follows(pair[0], pair[1], t))))
 }
 
-fn slump<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+fn slump<'e>(walk: &mut Walk<'e, '_>, arguments: CallArguments<'e>) -> Answer<'e> {
     let [xs, i, t] = arguments.all("slump", ["xs", "i", "t"])?;
     let (values, t) = (numbers(walk, "slump", &xs)?, number("slump", &t)?);
-    let Value::Int(place) = i else { return Err(wrong(format!("slump needs int as i, not {}", i.sort())).into()) };
+    let CheckValue::Int(place) = i else { return Err(wrong(format!("slump needs int as i, not {}", i.sort())).into()) };
     let Some(index) = usize::try_from(place).ok().filter(|index| *index < values.len()) else {
         let text = format!("slump: there is no value {place} of {}; they count from 0", values.len());
         return Err(wrong(text).into());
     };
     // A slump needs a value on both sides, so an end is not a slump.
     if index == 0 || index + 1 == values.len() {
-        return Ok(Value::Bool(false));
+        return Ok(CheckValue::Bool(false));
     }
     let below = |neighbour: f64| values[index] < neighbour * (1.0 - t);
-    Ok(Value::Bool(below(values[index - 1]) && below(values[index + 1])))
+    Ok(CheckValue::Bool(below(values[index - 1]) && below(values[index + 1])))
 }
 
 fn correlation<'e>(
     walk: &mut Walk<'e, '_>,
-    arguments: Arguments<'e>,
+    arguments: CallArguments<'e>,
     name: &str,
     of: impl Fn(&[f64]) -> Vec<f64>,
 ) -> Answer<'e> {

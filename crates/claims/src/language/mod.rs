@@ -65,18 +65,18 @@ fn wrong(text: impl Into<String>) -> CheckError {
 
 /// The reason for which a check has no value.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Stop {
+pub enum EvaluationStop {
     /// The check is wrong.
     Wrong(CheckError),
     /// A metric has no meaning.
     NotApplicable(NotApplicable),
 }
 
-impl From<CheckError> for Stop {
+impl From<CheckError> for EvaluationStop {
     fn from(error: CheckError) -> Self {
         Self::Wrong(error)
     }
 }
 
 /// The value of a part of a check.
-type Answer<'e> = Result<value::Value<'e>, Stop>;
+type Answer<'e> = Result<value::CheckValue<'e>, EvaluationStop>;

@@ -3,10 +3,10 @@
 //! This module must never contain a figure of a review: it has block sizes, depths and arrays.
 
 use super::functions;
-use super::syntax::{Argument, Clause, Expr, Node};
-use super::value::Value;
+use super::syntax::{Argument, Clause, Expr, ExprNode};
+use super::value::CheckValue;
 use super::{wrong, CheckError};
-use crate::axes::Axis;
+use crate::axes::{axis_named, Axis, CLAIM_AXES};
 use crate::metric::Metric;
 use crate::subject::{clip, subject, Subject, JBOD, LEVELS};
 
@@ -51,19 +51,20 @@ const CONSTANTS: &[&str] = &[
 ];
 
 /// The value of a name that is not a variable.
-pub fn value(name: &str, tolerance: f64) -> Option<Value<'static>> {
+pub fn value(name: &str, tolerance: f64) -> Option<CheckValue<'static>> {
     let sizes = |sizes: &[u64]| {
-        let size = |size: &u64| Value::Int(i64::try_from(*size).unwrap_or(i64::MAX));
-        Value::List(sizes.iter().map(size).collect())
+        let size = |size: &u64| CheckValue::Int(i64::try_from(*size).unwrap_or(i64::MAX));
+        CheckValue::List(sizes.iter().map(size).collect())
     };
-    let depths = |depths: &[u16]| Value::List(depths.iter().map(|depth| Value::Int((*depth).into())).collect());
-    let words = |words: &[&str]| Value::List(words.iter().map(|word| Value::text(word)).collect());
+    let depths =
+        |depths: &[u16]| CheckValue::List(depths.iter().map(|depth| CheckValue::Int((*depth).into())).collect());
+    let words = |words: &[&str]| CheckValue::List(words.iter().map(|word| CheckValue::text(word)).collect());
     Some(match name {
-        "K" => Value::Int(1024),
-        "M" => Value::Int(1024 * 1024),
-        "T" => Value::Float(tolerance),
+        "K" => CheckValue::Int(1024),
+        "M" => CheckValue::Int(1024 * 1024),
+        "T" => CheckValue::Float(tolerance),
         // Percentages of reads.
-        "RD" => Value::List((0..=10).map(|tenth| Value::Int(10 * tenth)).collect()),
+        "RD" => CheckValue::List((0..=10).map(|tenth| CheckValue::Int(10 * tenth)).collect()),
         "QDL" => depths(&QDL),
         "QDW" => depths(&QDW),
         "OIO" => sizes(&OIO),
@@ -76,9 +77,10 @@ pub fn value(name: &str, tolerance: f64) -> Option<Value<'static>> {
         "S8" => words(&S8),
         "R0" => words(&R0),
         _ => {
-            let metric = Metric::ALL.into_iter().find(|metric| metric.name() == name).map(Value::Metric);
-            let function = || functions::ALL.into_iter().find(|function| function.name == name).map(Value::Builtin);
-            let of_arrays = || is_of_arrays(name).then(|| Value::text(name));
+            let metric = Metric::ALL.into_iter().find(|metric| metric.name() == name).map(CheckValue::Metric);
+            let function =
+                || functions::ALL.into_iter().find(|function| function.name == name).map(CheckValue::Builtin);
+            let of_arrays = || is_of_arrays(name).then(|| CheckValue::text(name));
             return metric.or_else(function).or_else(of_arrays);
         }
     })
@@ -94,13 +96,13 @@ fn is_of_arrays(name: &str) -> bool {
 ///
 /// # Errors
 /// The first name that is not known.
-pub fn resolve(node: &Node) -> Result<(), CheckError> {
+pub fn resolve(node: &ExprNode) -> Result<(), CheckError> {
     names(node, &mut Vec::new())
 }
 
 type Variables<'e> = Vec<&'e str>;
 
-fn names<'e>(node: &'e Node, variables: &mut Variables<'e>) -> Result<(), CheckError> {
+fn names<'e>(node: &'e ExprNode, variables: &mut Variables<'e>) -> Result<(), CheckError> {
     match &node.expr {
         Expr::Literal(_) => Ok(()),
         Expr::Name(name) if variables.contains(&name.as_str()) || value(name, 0.0).is_some() => Ok(()),
@@ -115,9 +117,9 @@ fn names<'e>(node: &'e Node, variables: &mut Variables<'e>) -> Result<(), CheckE
             for clause in clauses {
                 match clause {
                     Clause::If(condition) => names(condition, variables)?,
-                    Clause::For(own, of) => {
+                    Clause::For(introduced, of) => {
                         names(of, variables)?;
-                        variables.extend(own.iter().map(String::as_str));
+                        variables.extend(introduced.iter().map(String::as_str));
                     }
                 }
             }
@@ -163,7 +165,7 @@ fn names<'e>(node: &'e Node, variables: &mut Variables<'e>) -> Result<(), CheckE
     }
 }
 
-fn all<'e>(parts: &'e [Node], variables: &mut Variables<'e>) -> Result<(), CheckError> {
+fn all<'e>(parts: &'e [ExprNode], variables: &mut Variables<'e>) -> Result<(), CheckError> {
     parts.iter().try_for_each(|part| names(part, variables))
 }
 
@@ -172,9 +174,9 @@ fn axes(function: &str, arguments: &[Argument]) -> Result<(), CheckError> {
     let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.name() == function) else { return Ok(()) };
     for argument in arguments {
         let Some(name) = &argument.name else { continue };
-        if *name != metric.first() && !Axis::of(name).is_some_and(|axis| metric.takes(axis)) {
-            let taken = Axis::ALL.into_iter().filter(|axis| metric.takes(*axis));
-            let known = taken.map(Axis::name).collect::<Vec<_>>().join(", ");
+        if *name != metric.first() && !axis_named(name).is_some_and(|axis| metric.takes(axis)) {
+            let taken = CLAIM_AXES.into_iter().filter(|axis| metric.takes(*axis));
+            let known = taken.map(Axis::word).collect::<Vec<_>>().join(", ");
             let text = format!("{function} has no axis '{}'; known are {known}", clip(name));
             return Err(wrong(text).or_at(argument.value.at));
         }

@@ -9,8 +9,8 @@
 //!
 //! The result must never be nested deeper than [`DEPTH_MAX`], because its evaluation descends into it.
 
-use super::token::{tokens, Token};
-use super::value::Value;
+use super::token::{tokens, CheckToken};
+use super::value::CheckValue;
 use super::{wrong, CheckError};
 use crate::subject::clip;
 
@@ -25,7 +25,7 @@ const KEYWORDS: [&str; 8] = ["and", "or", "not", "in", "if", "else", "for", "lam
 
 /// An expression with its place: characters of the check that precede it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Node {
+pub struct ExprNode {
     /// The place.
     pub at: usize,
     /// The expression.
@@ -48,7 +48,7 @@ pub enum Operator {
 
 /// A comparison of two values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Comparison {
+pub enum CompareOperator {
     Equal,
     Unequal,
     Less,
@@ -61,7 +61,7 @@ pub enum Comparison {
 
 /// A method of a text, list or dictionary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
+pub enum ValueMethod {
     Keys,
     Values,
     Items,
@@ -74,16 +74,16 @@ pub enum Method {
 }
 
 /// All methods by their names.
-const METHODS: [(&str, Method); 9] = [
-    ("keys", Method::Keys),
-    ("values", Method::Values),
-    ("items", Method::Items),
-    ("get", Method::Get),
-    ("format", Method::Format),
-    ("startswith", Method::StartsWith),
-    ("endswith", Method::EndsWith),
-    ("split", Method::Split),
-    ("index", Method::Index),
+const METHODS: [(&str, ValueMethod); 9] = [
+    ("keys", ValueMethod::Keys),
+    ("values", ValueMethod::Values),
+    ("items", ValueMethod::Items),
+    ("get", ValueMethod::Get),
+    ("format", ValueMethod::Format),
+    ("startswith", ValueMethod::StartsWith),
+    ("endswith", ValueMethod::EndsWith),
+    ("split", ValueMethod::Split),
+    ("index", ValueMethod::Index),
 ];
 
 /// An argument of a call.
@@ -92,50 +92,50 @@ pub struct Argument {
     /// Its name, if one is given.
     pub name: Option<String>,
     /// Its value.
-    pub value: Node,
+    pub value: ExprNode,
 }
 
 /// A part of a comprehension.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Clause {
     /// `for names in items`.
-    For(Vec<String>, Node),
+    For(Vec<String>, ExprNode),
     /// `if condition`.
-    If(Node),
+    If(ExprNode),
 }
 
 /// An expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expr {
-    Literal(Value<'static>),
+    Literal(CheckValue<'static>),
     Name(String),
-    List(Vec<Node>),
-    Tuple(Vec<Node>),
-    Dict(Vec<(Node, Node)>),
+    List(Vec<ExprNode>),
+    Tuple(Vec<ExprNode>),
+    Dict(Vec<(ExprNode, ExprNode)>),
     /// A list, or a dictionary if there is a key.
     Comprehension {
-        key: Option<Box<Node>>,
-        item: Box<Node>,
+        key: Option<Box<ExprNode>>,
+        item: Box<ExprNode>,
         clauses: Vec<Clause>,
     },
     /// `not`, possibly repeated: whether the truth is the opposite.
-    Not(bool, Box<Node>),
-    Negative(Box<Node>),
+    Not(bool, Box<ExprNode>),
+    Negative(Box<ExprNode>),
     /// Operators of equal binding with their places, from left to right.
-    Chain(Box<Node>, Vec<(usize, Operator, Node)>),
-    Compare(Box<Node>, Comparison, Box<Node>),
+    Chain(Box<ExprNode>, Vec<(usize, Operator, ExprNode)>),
+    Compare(Box<ExprNode>, CompareOperator, Box<ExprNode>),
     /// Parts joined by `and`.
-    And(Vec<Node>),
+    And(Vec<ExprNode>),
     /// Parts joined by `or`.
-    Or(Vec<Node>),
+    Or(Vec<ExprNode>),
     /// `yes if condition else no`, in this order.
-    Choice(Box<[Node; 3]>),
-    Lambda(Vec<String>, Box<Node>),
-    Call(Box<Node>, Vec<Argument>),
-    Method(Box<Node>, Method, Vec<Argument>),
-    Index(Box<Node>, Box<Node>),
+    Choice(Box<[ExprNode; 3]>),
+    Lambda(Vec<String>, Box<ExprNode>),
+    Call(Box<ExprNode>, Vec<Argument>),
+    Method(Box<ExprNode>, ValueMethod, Vec<Argument>),
+    Index(Box<ExprNode>, Box<ExprNode>),
     /// Begin, end and step.
-    Slice(Box<Node>, Box<[Option<Node>; 3]>),
+    Slice(Box<ExprNode>, Box<[Option<ExprNode>; 3]>),
 }
 
 /// Operators by their binding: the first bind least.
@@ -145,20 +145,20 @@ const OPERATORS: [&[(&str, Operator)]; 3] = [
     &[("*", Operator::Multiply), ("/", Operator::Divide), ("//", Operator::Floor), ("%", Operator::Remainder)],
 ];
 
-const COMPARISONS: [(&str, Comparison); 6] = [
-    ("==", Comparison::Equal),
-    ("!=", Comparison::Unequal),
-    ("<", Comparison::Less),
-    ("<=", Comparison::AtMost),
-    (">", Comparison::Greater),
-    (">=", Comparison::AtLeast),
+const COMPARISONS: [(&str, CompareOperator); 6] = [
+    ("==", CompareOperator::Equal),
+    ("!=", CompareOperator::Unequal),
+    ("<", CompareOperator::Less),
+    ("<=", CompareOperator::AtMost),
+    (">", CompareOperator::Greater),
+    (">=", CompareOperator::AtLeast),
 ];
 
 /// Read a check.
 ///
 /// # Errors
 /// The text is not one expression, or it exceeds a limit.
-pub fn parse(check: &str) -> Result<Node, CheckError> {
+pub fn parse(check: &str) -> Result<ExprNode, CheckError> {
     if check.len() > CHECK_BYTES_MAX {
         let bytes = check.len();
         return Err(wrong(format!("the check has {bytes} bytes, at most {CHECK_BYTES_MAX}; make it shorter")));
@@ -166,22 +166,22 @@ pub fn parse(check: &str) -> Result<Node, CheckError> {
     let mut parser = Parser { tokens: tokens(check)?, next: 0, depth: 0, loops: 0 };
     let node = parser.expression()?;
     match parser.peek() {
-        Token::End => Ok(node),
+        CheckToken::End => Ok(node),
         _ => Err(parser.unexpected("the end; a check is one expression, without statements or assignments")),
     }
 }
 
 struct Parser {
-    tokens: Vec<(usize, Token)>,
+    tokens: Vec<(usize, CheckToken)>,
     next: usize,
     depth: usize,
     loops: usize,
 }
 
-type Parsed = Result<Node, CheckError>;
+type Parsed = Result<ExprNode, CheckError>;
 
 impl Parser {
-    fn peek(&self) -> &Token {
+    fn peek(&self) -> &CheckToken {
         &self.tokens[self.next].1
     }
 
@@ -192,8 +192,8 @@ impl Parser {
     /// Take a sign or a keyword, if it is the next token.
     fn take(&mut self, wanted: &str) -> bool {
         let is_next = match self.peek() {
-            Token::Word(word) => word == wanted && KEYWORDS.contains(&wanted),
-            Token::Sign(sign) => *sign == wanted,
+            CheckToken::Word(word) => word == wanted && KEYWORDS.contains(&wanted),
+            CheckToken::Sign(sign) => *sign == wanted,
             _ => false,
         };
         self.next += usize::from(is_next);
@@ -209,11 +209,11 @@ impl Parser {
 
     fn unexpected(&self, wanted: &str) -> CheckError {
         let found = match self.peek() {
-            Token::Word(word) => format!("'{}'", clip(word)),
-            Token::Sign(sign) => format!("'{sign}'"),
-            Token::Int(_) | Token::Float(_) => "a number".into(),
-            Token::Text(text) => format!("the text '{}'", clip(text)),
-            Token::End => "the end of the check".into(),
+            CheckToken::Word(word) => format!("'{}'", clip(word)),
+            CheckToken::Sign(sign) => format!("'{sign}'"),
+            CheckToken::Int(_) | CheckToken::Float(_) => "a number".into(),
+            CheckToken::Text(text) => format!("the text '{}'", clip(text)),
+            CheckToken::End => "the end of the check".into(),
         };
         wrong(format!("this is not an expression: {found} stands in the place of {wanted}")).or_at(self.at())
     }
@@ -249,7 +249,7 @@ impl Parser {
             names.push(self.name()?);
         }
         let body = self.expression()?;
-        Ok(Node { at, expr: Expr::Lambda(names, Box::new(body)) })
+        Ok(ExprNode { at, expr: Expr::Lambda(names, Box::new(body)) })
     }
 
     fn choice(&mut self) -> Parsed {
@@ -261,7 +261,7 @@ impl Parser {
         let condition = self.or()?;
         self.expect("else")?;
         let no = self.expression()?;
-        Ok(Node { at, expr: Expr::Choice(Box::new([yes, condition, no])) })
+        Ok(ExprNode { at, expr: Expr::Choice(Box::new([yes, condition, no])) })
     }
 
     fn or(&mut self) -> Parsed {
@@ -272,7 +272,7 @@ impl Parser {
         self.joined("and", Self::not, Expr::And)
     }
 
-    fn joined(&mut self, word: &str, part: fn(&mut Self) -> Parsed, join: fn(Vec<Node>) -> Expr) -> Parsed {
+    fn joined(&mut self, word: &str, part: fn(&mut Self) -> Parsed, join: fn(Vec<ExprNode>) -> Expr) -> Parsed {
         let at = self.at();
         let first = part(self)?;
         if !self.take(word) {
@@ -282,7 +282,7 @@ impl Parser {
         while self.take(word) {
             parts.push(part(self)?);
         }
-        Ok(Node { at, expr: join(parts) })
+        Ok(ExprNode { at, expr: join(parts) })
     }
 
     fn not(&mut self) -> Parsed {
@@ -292,7 +292,7 @@ impl Parser {
             count += 1;
         }
         let node = self.comparison()?;
-        Ok(if count == 0 { node } else { Node { at, expr: Expr::Not(count % 2 == 1, Box::new(node)) } })
+        Ok(if count == 0 { node } else { ExprNode { at, expr: Expr::Not(count % 2 == 1, Box::new(node)) } })
     }
 
     fn comparison(&mut self) -> Parsed {
@@ -303,15 +303,15 @@ impl Parser {
         if self.compared()?.is_some() {
             return Err(wrong("two comparisons in a row; join them with and: a < b and b < c").or_at(at));
         }
-        Ok(Node { at, expr: Expr::Compare(Box::new(left), comparison, Box::new(right)) })
+        Ok(ExprNode { at, expr: Expr::Compare(Box::new(left), comparison, Box::new(right)) })
     }
 
-    fn compared(&mut self) -> Result<Option<Comparison>, CheckError> {
+    fn compared(&mut self) -> Result<Option<CompareOperator>, CheckError> {
         if self.take("not") {
-            return self.expect("in").map(|()| Some(Comparison::NotIn));
+            return self.expect("in").map(|()| Some(CompareOperator::NotIn));
         }
         if self.take("in") {
-            return Ok(Some(Comparison::In));
+            return Ok(Some(CompareOperator::In));
         }
         Ok(COMPARISONS.iter().find(|(sign, _)| self.take(sign)).map(|(_, comparison)| *comparison))
     }
@@ -326,7 +326,7 @@ impl Parser {
             let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) else { break };
             others.push((place, *operator, self.chain(binding + 1)?));
         }
-        Ok(if others.is_empty() { first } else { Node { at, expr: Expr::Chain(Box::new(first), others) } })
+        Ok(if others.is_empty() { first } else { ExprNode { at, expr: Expr::Chain(Box::new(first), others) } })
     }
 
     fn negative(&mut self) -> Parsed {
@@ -347,8 +347,8 @@ impl Parser {
             return Ok(value);
         }
         // A sign is for numbers only, also if two of them cancel out.
-        let negative = Node { at, expr: Expr::Negative(Box::new(value)) };
-        Ok(if is_negative { negative } else { Node { at, expr: Expr::Negative(Box::new(negative)) } })
+        let negative = ExprNode { at, expr: Expr::Negative(Box::new(value)) };
+        Ok(if is_negative { negative } else { ExprNode { at, expr: Expr::Negative(Box::new(negative)) } })
     }
 
     /// An atom with its calls, indices and methods.
@@ -358,9 +358,9 @@ impl Parser {
             let (start, at) = (node.at, self.at());
             node = if self.take("(") {
                 // A call is at the place of its function.
-                Node { at: start, expr: Expr::Call(Box::new(node), self.arguments()?) }
+                ExprNode { at: start, expr: Expr::Call(Box::new(node), self.arguments()?) }
             } else if self.take("[") {
-                Node { at, expr: self.index(Box::new(node))? }
+                ExprNode { at, expr: self.index(Box::new(node))? }
             } else if self.take(".") {
                 let name = self.name()?;
                 let Some((_, method)) = METHODS.iter().find(|(known, _)| *known == name) else {
@@ -369,7 +369,7 @@ impl Parser {
                     return Err(wrong(text).or_at(at));
                 };
                 self.expect("(")?;
-                Node { at, expr: Expr::Method(Box::new(node), *method, self.arguments()?) }
+                ExprNode { at, expr: Expr::Method(Box::new(node), *method, self.arguments()?) }
             } else {
                 return Ok(node);
             };
@@ -389,21 +389,21 @@ impl Parser {
             return self.dict(at);
         }
         let literal = match self.peek() {
-            Token::Int(number) => Value::Int(*number),
-            Token::Float(number) => Value::Float(*number),
-            Token::Text(text) => Value::Text(text.as_str().into()),
-            Token::Word(word) if word == "True" || word == "False" => Value::Bool(word == "True"),
-            Token::Word(word) if word == "None" => Value::None,
-            Token::Word(_) => return Ok(Node { at, expr: Expr::Name(self.name()?) }),
+            CheckToken::Int(number) => CheckValue::Int(*number),
+            CheckToken::Float(number) => CheckValue::Float(*number),
+            CheckToken::Text(text) => CheckValue::Text(text.as_str().into()),
+            CheckToken::Word(word) if word == "True" || word == "False" => CheckValue::Bool(word == "True"),
+            CheckToken::Word(word) if word == "None" => CheckValue::None,
+            CheckToken::Word(_) => return Ok(ExprNode { at, expr: Expr::Name(self.name()?) }),
             _ => return Err(self.unexpected("a value")),
         };
         self.next += 1;
-        Ok(Node { at, expr: Expr::Literal(literal) })
+        Ok(ExprNode { at, expr: Expr::Literal(literal) })
     }
 
     fn name(&mut self) -> Result<String, CheckError> {
         match self.peek() {
-            Token::Word(word) if !KEYWORDS.contains(&word.as_str()) => {
+            CheckToken::Word(word) if !KEYWORDS.contains(&word.as_str()) => {
                 let word = word.clone();
                 self.next += 1;
                 Ok(word)
@@ -415,7 +415,7 @@ impl Parser {
     /// The part of brackets that begin at `at`: an expression, or a tuple.
     fn bracket(&mut self, at: usize) -> Parsed {
         if self.take(")") {
-            return Ok(Node { at, expr: Expr::Tuple(Vec::new()) });
+            return Ok(ExprNode { at, expr: Expr::Tuple(Vec::new()) });
         }
         let first = self.expression()?;
         if self.take(")") {
@@ -423,11 +423,11 @@ impl Parser {
         }
         self.expect(",")?;
         let items = self.items(vec![first], ")")?;
-        Ok(Node { at, expr: Expr::Tuple(items) })
+        Ok(ExprNode { at, expr: Expr::Tuple(items) })
     }
 
     /// Items up to the closing sign, each followed by a comma, except possibly the last.
-    fn items(&mut self, mut items: Vec<Node>, close: &str) -> Result<Vec<Node>, CheckError> {
+    fn items(&mut self, mut items: Vec<ExprNode>, close: &str) -> Result<Vec<ExprNode>, CheckError> {
         while !self.take(close) {
             items.push(self.expression()?);
             if !self.take(",") {
@@ -440,19 +440,19 @@ impl Parser {
 
     fn list(&mut self, at: usize) -> Parsed {
         if self.take("]") {
-            return Ok(Node { at, expr: Expr::List(Vec::new()) });
+            return Ok(ExprNode { at, expr: Expr::List(Vec::new()) });
         }
         let item = self.expression()?;
         if let Some(clauses) = self.clauses()? {
             self.expect("]")?;
-            return Ok(Node { at, expr: Expr::Comprehension { key: None, item: Box::new(item), clauses } });
+            return Ok(ExprNode { at, expr: Expr::Comprehension { key: None, item: Box::new(item), clauses } });
         }
         if !self.take(",") {
             self.expect("]")?;
-            return Ok(Node { at, expr: Expr::List(vec![item]) });
+            return Ok(ExprNode { at, expr: Expr::List(vec![item]) });
         }
         let items = self.items(vec![item], "]")?;
-        Ok(Node { at, expr: Expr::List(items) })
+        Ok(ExprNode { at, expr: Expr::List(items) })
     }
 
     fn dict(&mut self, at: usize) -> Parsed {
@@ -465,7 +465,7 @@ impl Parser {
                 if let Some(clauses) = self.clauses()? {
                     self.expect("}")?;
                     let (key, item) = (Some(Box::new(key)), Box::new(item));
-                    return Ok(Node { at, expr: Expr::Comprehension { key, item, clauses } });
+                    return Ok(ExprNode { at, expr: Expr::Comprehension { key, item, clauses } });
                 }
             }
             pairs.push((key, item));
@@ -474,7 +474,7 @@ impl Parser {
                 break;
             }
         }
-        Ok(Node { at, expr: Expr::Dict(pairs) })
+        Ok(ExprNode { at, expr: Expr::Dict(pairs) })
     }
 
     /// The loops and conditions of a comprehension; `None` if this is none.
@@ -510,7 +510,7 @@ impl Parser {
     fn arguments(&mut self) -> Result<Vec<Argument>, CheckError> {
         let mut arguments: Vec<Argument> = Vec::new();
         while !self.take(")") {
-            let is_named = matches!(self.tokens.get(self.next + 1), Some((_, Token::Sign("="))));
+            let is_named = matches!(self.tokens.get(self.next + 1), Some((_, CheckToken::Sign("="))));
             let name = if is_named { Some(self.name()?) } else { None };
             if is_named {
                 self.expect("=")?;
@@ -532,11 +532,11 @@ impl Parser {
         Ok(arguments)
     }
 
-    fn index(&mut self, of: Box<Node>) -> Result<Expr, CheckError> {
+    fn index(&mut self, of: Box<ExprNode>) -> Result<Expr, CheckError> {
         let mut parts = [None, None, None];
         let mut count = 0;
         loop {
-            if !matches!(self.peek(), Token::Sign(":" | "]")) {
+            if !matches!(self.peek(), CheckToken::Sign(":" | "]")) {
                 parts[count] = Some(self.expression()?);
             }
             if self.take("]") {

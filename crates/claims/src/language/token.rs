@@ -4,7 +4,7 @@ use super::{wrong, CheckError};
 
 /// A word of a check.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Token {
+pub enum CheckToken {
     /// A name or a keyword.
     Word(String),
     /// A whole number.
@@ -29,7 +29,7 @@ const SIGNS: [&str; 24] = [
 ///
 /// # Errors
 /// A character, a number or a text that the language does not have.
-pub fn tokens(check: &str) -> Result<Vec<(usize, Token)>, CheckError> {
+pub fn tokens(check: &str) -> Result<Vec<(usize, CheckToken)>, CheckError> {
     let letters: Vec<char> = check.chars().collect();
     let mut reader = Reader { letters: &letters, at: 0 };
     let mut tokens = Vec::new();
@@ -37,7 +37,7 @@ pub fn tokens(check: &str) -> Result<Vec<(usize, Token)>, CheckError> {
         reader.take_while(char::is_whitespace);
         let at = reader.at;
         let token = reader.token().map_err(|error| error.or_at(at))?;
-        let ended = token == Token::End;
+        let ended = token == CheckToken::End;
         tokens.push((at, token));
         if ended {
             return Ok(tokens);
@@ -63,12 +63,12 @@ impl Reader<'_> {
         self.letters[start..self.at].iter().collect()
     }
 
-    fn token(&mut self) -> Result<Token, CheckError> {
-        let Some(letter) = self.next() else { return Ok(Token::End) };
+    fn token(&mut self) -> Result<CheckToken, CheckError> {
+        let Some(letter) = self.next() else { return Ok(CheckToken::End) };
         let follows = self.letters.get(self.at + 1);
         match letter {
             'a'..='z' | 'A'..='Z' | '_' => {
-                Ok(Token::Word(self.take_while(|letter| letter == '_' || letter.is_ascii_alphanumeric())))
+                Ok(CheckToken::Word(self.take_while(|letter| letter == '_' || letter.is_ascii_alphanumeric())))
             }
             '0'..='9' => self.number(),
             '.' if follows.is_some_and(char::is_ascii_digit) => self.number(),
@@ -77,7 +77,7 @@ impl Reader<'_> {
         }
     }
 
-    fn sign(&mut self, letter: char) -> Result<Token, CheckError> {
+    fn sign(&mut self, letter: char) -> Result<CheckToken, CheckError> {
         let is_here = |sign: &&&str| {
             sign.chars().enumerate().all(|(index, letter)| self.letters.get(self.at + index) == Some(&letter))
         };
@@ -86,10 +86,10 @@ impl Reader<'_> {
             return Err(wrong(format!("'{shown}' is no sign of the check language; remove it")));
         };
         self.at += sign.len();
-        Ok(Token::Sign(sign))
+        Ok(CheckToken::Sign(sign))
     }
 
-    fn number(&mut self) -> Result<Token, CheckError> {
+    fn number(&mut self) -> Result<CheckToken, CheckError> {
         let is_digit = |letter: char| letter.is_ascii_digit();
         let mut text = self.take_while(is_digit);
         let mut is_whole = true;
@@ -108,20 +108,20 @@ impl Reader<'_> {
         }
         if is_whole {
             let number = text.parse().map_err(|_| wrong(format!("a whole number is too large; at most {}", i64::MAX)));
-            return number.map(Token::Int);
+            return number.map(CheckToken::Int);
         }
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        number.map(Token::Float).ok_or_else(|| wrong("this is not a number; write it as 12, 1.5 or 2e6"))
+        number.map(CheckToken::Float).ok_or_else(|| wrong("this is not a number; write it as 12, 1.5 or 2e6"))
     }
 
-    fn text(&mut self, quote: char) -> Result<Token, CheckError> {
+    fn text(&mut self, quote: char) -> Result<CheckToken, CheckError> {
         self.at += 1;
         let mut text = String::new();
         loop {
             let Some(letter) = self.next() else { return Err(wrong("a text does not end; close its quote")) };
             self.at += 1;
             if letter == quote {
-                return Ok(Token::Text(text));
+                return Ok(CheckToken::Text(text));
             }
             if letter != '\\' {
                 text.push(letter);

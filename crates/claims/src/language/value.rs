@@ -2,7 +2,7 @@
 //!
 //! An operator must never make a sequence of more than [`ITEMS_MAX`] items, or a number that is not finite.
 
-use super::syntax::{Comparison, Node, Operator};
+use super::syntax::{CompareOperator, ExprNode, Operator};
 use super::walk::{Scope, Walk};
 use super::{wrong, CheckError};
 use crate::metric::Metric;
@@ -19,7 +19,7 @@ pub const NESTING_MAX: usize = 8;
 
 /// A value. Those of a check's own functions refer to its expression.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Value<'e> {
+pub enum CheckValue<'e> {
     None,
     Bool(bool),
     Int(i64),
@@ -39,7 +39,7 @@ pub struct Builtin {
     /// Its name in a check.
     pub name: &'static str,
     /// Its computation.
-    pub run: for<'e> fn(&mut Walk<'e, '_>, super::arguments::Arguments<'e>) -> super::Answer<'e>,
+    pub run: for<'e> fn(&mut Walk<'e, '_>, super::arguments::CallArguments<'e>) -> super::Answer<'e>,
 }
 
 impl PartialEq for Builtin {
@@ -60,12 +60,12 @@ pub struct Lambda<'e> {
     /// Names of its parameters.
     pub parameters: &'e [String],
     /// Its result.
-    pub body: &'e Node,
+    pub body: &'e ExprNode,
     /// Variables outside of it.
     pub scope: Scope<'e>,
 }
 
-impl<'e> Value<'e> {
+impl<'e> CheckValue<'e> {
     /// The value of a text.
     pub fn text(text: &str) -> Self {
         Self::Text(text.into())
@@ -129,7 +129,7 @@ impl<'e> Value<'e> {
 }
 
 /// Computes and compares values within a limit of steps.
-pub trait Steps {
+pub trait StepLimit {
     /// Take steps for work whose length depends on a value.
     ///
     /// # Errors
@@ -137,12 +137,12 @@ pub trait Steps {
     fn spend(&mut self, steps: usize) -> Result<(), CheckError>;
 }
 
-type Computed<'e> = Result<Value<'e>, CheckError>;
+type Computed<'e> = Result<CheckValue<'e>, CheckError>;
 
 /// A number, which must be finite.
 pub fn finite<'e>(number: f64) -> Computed<'e> {
     if number.is_finite() {
-        Ok(Value::Float(number))
+        Ok(CheckValue::Float(number))
     } else {
         Err(wrong("the result is too large for a number"))
     }
@@ -152,26 +152,34 @@ pub fn finite<'e>(number: f64) -> Computed<'e> {
 ///
 /// # Errors
 /// The operator does not apply to these values, or the result exceeds a limit.
-pub fn operate<'e>(steps: &mut impl Steps, operator: Operator, one: &Value<'e>, other: &Value<'e>) -> Computed<'e> {
-    if let (Value::Int(one), Value::Int(other)) = (one, other) {
+pub fn operate<'e>(
+    steps: &mut impl StepLimit,
+    operator: Operator,
+    one: &CheckValue<'e>,
+    other: &CheckValue<'e>,
+) -> Computed<'e> {
+    if let (CheckValue::Int(one), CheckValue::Int(other)) = (one, other) {
         return whole(operator, *one, *other);
     }
     if let (Some(one), Some(other)) = (one.number(), other.number()) {
         return real(operator, one, other);
     }
     match (operator, one, other) {
-        (Operator::Add, Value::Text(one), Value::Text(other)) => joined_text(steps, &[one, other]),
-        (Operator::Add, Value::List(one), Value::List(other)) => joined(steps, one, other).map(Value::List),
-        (Operator::Add, Value::Tuple(one), Value::Tuple(other)) => joined(steps, one, other).map(Value::Tuple),
-        (Operator::Multiply, Value::Int(times), sequence) | (Operator::Multiply, sequence, Value::Int(times)) => {
-            repeated(steps, sequence, *times)
+        (Operator::Add, CheckValue::Text(one), CheckValue::Text(other)) => joined_text(steps, &[one, other]),
+        (Operator::Add, CheckValue::List(one), CheckValue::List(other)) => {
+            joined(steps, one, other).map(CheckValue::List)
         }
-        (Operator::Remainder, Value::Text(text), _) => super::format::by_percent(steps, text, other),
+        (Operator::Add, CheckValue::Tuple(one), CheckValue::Tuple(other)) => {
+            joined(steps, one, other).map(CheckValue::Tuple)
+        }
+        (Operator::Multiply, CheckValue::Int(times), sequence)
+        | (Operator::Multiply, sequence, CheckValue::Int(times)) => repeated(steps, sequence, *times),
+        (Operator::Remainder, CheckValue::Text(text), _) => super::format::by_percent(steps, text, other),
         _ => Err(unfit(operator, one, other)),
     }
 }
 
-fn unfit(operator: Operator, one: &Value<'_>, other: &Value<'_>) -> CheckError {
+fn unfit(operator: Operator, one: &CheckValue<'_>, other: &CheckValue<'_>) -> CheckError {
     let word = match operator {
         Operator::Add => "added",
         Operator::Subtract => "subtracted",
@@ -210,7 +218,7 @@ fn whole<'e>(operator: Operator, one: i64, other: i64) -> Computed<'e> {
             }
         }
     };
-    computed.map(Value::Int).ok_or_else(|| wrong("the result is too large for a whole number; write one as 1e3"))
+    computed.map(CheckValue::Int).ok_or_else(|| wrong("the result is too large for a whole number; write one as 1e3"))
 }
 
 fn real<'e>(operator: Operator, one: f64, other: f64) -> Computed<'e> {
@@ -225,7 +233,7 @@ fn real<'e>(operator: Operator, one: f64, other: f64) -> Computed<'e> {
         Operator::Floor => (one / other).floor(),
         Operator::Remainder => one - other * (one / other).floor(),
         Operator::ShiftLeft | Operator::ShiftRight => {
-            return Err(unfit(operator, &Value::Float(one), &Value::Float(other)))
+            return Err(unfit(operator, &CheckValue::Float(one), &CheckValue::Float(other)))
         }
     })
 }
@@ -234,14 +242,18 @@ fn real<'e>(operator: Operator, one: f64, other: f64) -> Computed<'e> {
 ///
 /// # Errors
 /// It is too long.
-pub fn make(steps: &mut impl Steps, length: Option<usize>) -> Result<(), CheckError> {
+pub fn make(steps: &mut impl StepLimit, length: Option<usize>) -> Result<(), CheckError> {
     match length.filter(|length| *length <= ITEMS_MAX) {
         Some(length) => steps.spend(length),
         None => Err(wrong(format!("a sequence would have more than {ITEMS_MAX} items; make it shorter"))),
     }
 }
 
-fn joined<'e>(steps: &mut impl Steps, one: &[Value<'e>], other: &[Value<'e>]) -> Result<Rc<[Value<'e>]>, CheckError> {
+fn joined<'e>(
+    steps: &mut impl StepLimit,
+    one: &[CheckValue<'e>],
+    other: &[CheckValue<'e>],
+) -> Result<Rc<[CheckValue<'e>]>, CheckError> {
     make(steps, one.len().checked_add(other.len()))?;
     Ok(one.iter().chain(other).cloned().collect())
 }
@@ -250,26 +262,26 @@ fn joined<'e>(steps: &mut impl Steps, one: &[Value<'e>], other: &[Value<'e>]) ->
 ///
 /// # Errors
 /// The result is too long.
-pub fn joined_text<'e>(steps: &mut impl Steps, parts: &[&str]) -> Computed<'e> {
+pub fn joined_text<'e>(steps: &mut impl StepLimit, parts: &[&str]) -> Computed<'e> {
     make(steps, Some(parts.iter().map(|part| part.len()).sum()))?;
-    Ok(Value::Text(parts.concat().into()))
+    Ok(CheckValue::Text(parts.concat().into()))
 }
 
-fn repeated<'e>(steps: &mut impl Steps, sequence: &Value<'e>, times: i64) -> Computed<'e> {
+fn repeated<'e>(steps: &mut impl StepLimit, sequence: &CheckValue<'e>, times: i64) -> Computed<'e> {
     // A negative number repeats nothing, as 0 does.
     let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
-    if matches!(sequence, Value::Dict(_)) || sequence.length().is_none() {
-        return Err(unfit(Operator::Multiply, sequence, &Value::Int(0)));
+    if matches!(sequence, CheckValue::Dict(_)) || sequence.length().is_none() {
+        return Err(unfit(Operator::Multiply, sequence, &CheckValue::Int(0)));
     }
     make(steps, sequence.length().and_then(|length| length.checked_mul(times)))?;
-    let many = |items: &[Value<'e>]| -> Rc<[Value<'e>]> {
+    let many = |items: &[CheckValue<'e>]| -> Rc<[CheckValue<'e>]> {
         (0..times).take_while(|_| !items.is_empty()).flat_map(|_| items.iter().cloned()).collect()
     };
     Ok(match sequence {
-        Value::Text(text) if text.is_empty() => Value::text(""),
-        Value::Text(text) => Value::Text(text.repeat(times).into()),
-        Value::List(items) => Value::List(many(items)),
-        Value::Tuple(items) => Value::Tuple(many(items)),
+        CheckValue::Text(text) if text.is_empty() => CheckValue::text(""),
+        CheckValue::Text(text) => CheckValue::Text(text.repeat(times).into()),
+        CheckValue::List(items) => CheckValue::List(many(items)),
+        CheckValue::Tuple(items) => CheckValue::Tuple(many(items)),
         _ => panic!("bug: only sequences are repeated"),
     })
 }
@@ -279,25 +291,25 @@ fn repeated<'e>(steps: &mut impl Steps, sequence: &Value<'e>, times: i64) -> Com
 /// # Errors
 /// They have no order, or are too large.
 pub fn compare<'e>(
-    steps: &mut impl Steps,
-    comparison: Comparison,
-    one: &Value<'e>,
-    other: &Value<'e>,
+    steps: &mut impl StepLimit,
+    comparison: CompareOperator,
+    one: &CheckValue<'e>,
+    other: &CheckValue<'e>,
 ) -> Result<bool, CheckError> {
     Ok(match comparison {
-        Comparison::Equal => equal(steps, one, other, 0)?,
-        Comparison::Unequal => !equal(steps, one, other, 0)?,
-        Comparison::Less => order(steps, one, other, 0)?.is_lt(),
-        Comparison::AtMost => order(steps, one, other, 0)?.is_le(),
-        Comparison::Greater => order(steps, one, other, 0)?.is_gt(),
-        Comparison::AtLeast => order(steps, one, other, 0)?.is_ge(),
-        Comparison::In => holds(steps, one, other)?,
-        Comparison::NotIn => !holds(steps, one, other)?,
+        CompareOperator::Equal => equal(steps, one, other, 0)?,
+        CompareOperator::Unequal => !equal(steps, one, other, 0)?,
+        CompareOperator::Less => order(steps, one, other, 0)?.is_lt(),
+        CompareOperator::AtMost => order(steps, one, other, 0)?.is_le(),
+        CompareOperator::Greater => order(steps, one, other, 0)?.is_gt(),
+        CompareOperator::AtLeast => order(steps, one, other, 0)?.is_ge(),
+        CompareOperator::In => holds(steps, one, other)?,
+        CompareOperator::NotIn => !holds(steps, one, other)?,
     })
 }
 
 /// One level of a value deeper, with a step.
-fn descend(steps: &mut impl Steps, depth: usize) -> Result<usize, CheckError> {
+fn descend(steps: &mut impl StepLimit, depth: usize) -> Result<usize, CheckError> {
     steps.spend(1)?;
     if depth > NESTING_MAX {
         return Err(wrong(format!("lists more than {NESTING_MAX} deep are too large to be compared or written")));
@@ -309,13 +321,18 @@ fn descend(steps: &mut impl Steps, depth: usize) -> Result<usize, CheckError> {
 ///
 /// # Errors
 /// They are too large.
-pub fn equal<'e>(steps: &mut impl Steps, one: &Value<'e>, other: &Value<'e>, depth: usize) -> Result<bool, CheckError> {
+pub fn equal<'e>(
+    steps: &mut impl StepLimit,
+    one: &CheckValue<'e>,
+    other: &CheckValue<'e>,
+    depth: usize,
+) -> Result<bool, CheckError> {
     let depth = descend(steps, depth)?;
     if let (Some(one), Some(other)) = (one.number(), other.number()) {
         return Ok(one == other);
     }
     match (one, other) {
-        (Value::List(one), Value::List(other)) | (Value::Tuple(one), Value::Tuple(other)) => {
+        (CheckValue::List(one), CheckValue::List(other)) | (CheckValue::Tuple(one), CheckValue::Tuple(other)) => {
             if one.len() != other.len() {
                 return Ok(false);
             }
@@ -326,7 +343,7 @@ pub fn equal<'e>(steps: &mut impl Steps, one: &Value<'e>, other: &Value<'e>, dep
             }
             Ok(true)
         }
-        (Value::Dict(one), Value::Dict(other)) => {
+        (CheckValue::Dict(one), CheckValue::Dict(other)) => {
             if one.len() != other.len() {
                 return Ok(false);
             }
@@ -338,9 +355,11 @@ pub fn equal<'e>(steps: &mut impl Steps, one: &Value<'e>, other: &Value<'e>, dep
             }
             Ok(true)
         }
-        (Value::Text(one), Value::Text(other)) => steps.spend(one.len().min(other.len())).map(|()| one == other),
-        (Value::Lambda(one), Value::Lambda(other)) => Ok(Rc::ptr_eq(one, other)),
-        (Value::Lambda(_), _) | (_, Value::Lambda(_)) => Ok(false),
+        (CheckValue::Text(one), CheckValue::Text(other)) => {
+            steps.spend(one.len().min(other.len())).map(|()| one == other)
+        }
+        (CheckValue::Lambda(one), CheckValue::Lambda(other)) => Ok(Rc::ptr_eq(one, other)),
+        (CheckValue::Lambda(_), _) | (_, CheckValue::Lambda(_)) => Ok(false),
         _ => Ok(one == other),
     }
 }
@@ -350,10 +369,10 @@ pub fn equal<'e>(steps: &mut impl Steps, one: &Value<'e>, other: &Value<'e>, dep
 /// # Errors
 /// The keys are too large.
 pub fn at_key<'v, 'e>(
-    steps: &mut impl Steps,
-    pairs: &'v [(Value<'e>, Value<'e>)],
-    key: &Value<'e>,
-) -> Result<Option<&'v Value<'e>>, CheckError> {
+    steps: &mut impl StepLimit,
+    pairs: &'v [(CheckValue<'e>, CheckValue<'e>)],
+    key: &CheckValue<'e>,
+) -> Result<Option<&'v CheckValue<'e>>, CheckError> {
     for (known, item) in pairs {
         if equal(steps, known, key, 0)? {
             return Ok(Some(item));
@@ -367,17 +386,17 @@ pub fn at_key<'v, 'e>(
 /// # Errors
 /// They have no order, or are too large.
 pub fn order<'e>(
-    steps: &mut impl Steps,
-    one: &Value<'e>,
-    other: &Value<'e>,
+    steps: &mut impl StepLimit,
+    one: &CheckValue<'e>,
+    other: &CheckValue<'e>,
     depth: usize,
 ) -> Result<Ordering, CheckError> {
     let depth = descend(steps, depth)?;
     match (one, other) {
-        (Value::Int(one), Value::Int(other)) => return Ok(one.cmp(other)),
-        (Value::Bool(one), Value::Bool(other)) => return Ok(one.cmp(other)),
-        (Value::Text(one), Value::Text(other)) => return steps.spend(one.len()).map(|()| one.cmp(other)),
-        (Value::List(one), Value::List(other)) | (Value::Tuple(one), Value::Tuple(other)) => {
+        (CheckValue::Int(one), CheckValue::Int(other)) => return Ok(one.cmp(other)),
+        (CheckValue::Bool(one), CheckValue::Bool(other)) => return Ok(one.cmp(other)),
+        (CheckValue::Text(one), CheckValue::Text(other)) => return steps.spend(one.len()).map(|()| one.cmp(other)),
+        (CheckValue::List(one), CheckValue::List(other)) | (CheckValue::Tuple(one), CheckValue::Tuple(other)) => {
             for (one, other) in one.iter().zip(other.iter()) {
                 let found = order(steps, one, other, depth)?;
                 if found.is_ne() {
@@ -393,12 +412,12 @@ pub fn order<'e>(
     found.ok_or_else(|| wrong(format!("{} and {} have no order", one.sort(), other.sort())))
 }
 
-fn holds<'e>(steps: &mut impl Steps, one: &Value<'e>, other: &Value<'e>) -> Result<bool, CheckError> {
+fn holds<'e>(steps: &mut impl StepLimit, one: &CheckValue<'e>, other: &CheckValue<'e>) -> Result<bool, CheckError> {
     match (one, other) {
-        (Value::Text(part), Value::Text(whole)) => {
+        (CheckValue::Text(part), CheckValue::Text(whole)) => {
             return steps.spend(whole.len()).map(|()| whole.contains(&**part));
         }
-        (_, Value::Dict(pairs)) => return Ok(at_key(steps, pairs, one)?.is_some()),
+        (_, CheckValue::Dict(pairs)) => return Ok(at_key(steps, pairs, one)?.is_some()),
         _ => {}
     }
     let Some(items) = other.items() else {

@@ -2,10 +2,10 @@
 //!
 //! The walk must never take more than [`STEPS_MAX`] steps, and never descend deeper than [`DEPTH_MAX`].
 
-use super::arguments::Arguments;
-use super::syntax::{parse, Argument, Clause, Comparison, Expr, Method, Node, Operator};
-use super::value::{at_key, compare, equal, finite, make, operate, Lambda, Steps, Value, ITEMS_MAX};
-use super::{format, functions, metrics, names, wrong, Answer, CheckError, Stop};
+use super::arguments::CallArguments;
+use super::syntax::{parse, Argument, Clause, CompareOperator, Expr, ExprNode, Operator, ValueMethod};
+use super::value::{at_key, compare, equal, finite, make, operate, CheckValue, Lambda, StepLimit, ITEMS_MAX};
+use super::{format, functions, metrics, names, wrong, Answer, CheckError, EvaluationStop};
 use crate::claim::Claim;
 use crate::metric::{MetricCall, MetricValue, NotApplicable};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub type Ask<'a> = dyn FnMut(MetricCall) -> Result<MetricValue, NotApplicable> +
 #[derive(Clone, PartialEq, Debug)]
 pub struct Variable<'e> {
     name: &'e str,
-    value: Value<'e>,
+    value: CheckValue<'e>,
     outer: Scope<'e>,
 }
 
@@ -45,21 +45,21 @@ pub struct Walk<'e, 'm> {
 ///
 /// # Errors
 /// The check is wrong, or a metric has no meaning.
-pub fn evaluate(claim: &Claim, ask: &mut Ask<'_>) -> Result<bool, Stop> {
+pub fn evaluate(claim: &Claim, ask: &mut Ask<'_>) -> Result<bool, EvaluationStop> {
     let node = parse(&claim.check)?;
     names::resolve(&node)?;
     let ask = &mut |call: MetricCall| ask(call);
     let mut walk = Walk { claim, ask, steps: STEPS_MAX, calls: 0, depth: 0 };
     match walk.value(&node, &None)? {
-        Value::Bool(truth) => Ok(truth),
+        CheckValue::Bool(truth) => Ok(truth),
         other => {
             let text = format!("the check comes to a value of type {}, not to true or false; compare it", other.sort());
-            Err(Stop::Wrong(wrong(text)))
+            Err(EvaluationStop::Wrong(wrong(text)))
         }
     }
 }
 
-impl Steps for Walk<'_, '_> {
+impl StepLimit for Walk<'_, '_> {
     fn spend(&mut self, steps: usize) -> Result<(), CheckError> {
         let left = self.steps.checked_sub(steps);
         self.steps = left.ok_or_else(|| {
@@ -74,21 +74,21 @@ impl<'e> Walk<'e, '_> {
     ///
     /// # Errors
     /// The metric has no meaning, or too many were asked for.
-    pub fn measured(&mut self, call: MetricCall) -> Result<MetricValue, Stop> {
+    pub fn measured(&mut self, call: MetricCall) -> Result<MetricValue, EvaluationStop> {
         self.calls += 1;
         if self.calls > CALLS_MAX {
             return Err(wrong(format!("more than {CALLS_MAX} metrics are asked for; use shorter lists")).into());
         }
-        (self.ask)(call).map_err(Stop::NotApplicable)
+        (self.ask)(call).map_err(EvaluationStop::NotApplicable)
     }
 
     /// The items of a value, in their order; those of a dictionary are its keys.
     ///
     /// # Errors
     /// It has no items.
-    pub fn items(&mut self, value: &Value<'e>) -> Result<Vec<Value<'e>>, CheckError> {
+    pub fn items(&mut self, value: &CheckValue<'e>) -> Result<Vec<CheckValue<'e>>, CheckError> {
         let items = match value {
-            Value::Dict(pairs) => pairs.iter().map(|(key, _)| key.clone()).collect(),
+            CheckValue::Dict(pairs) => pairs.iter().map(|(key, _)| key.clone()).collect(),
             other => match other.items() {
                 Some(items) => items.to_vec(),
                 None => return Err(wrong(format!("{} has no items; name a list", other.sort()))),
@@ -102,11 +102,11 @@ impl<'e> Walk<'e, '_> {
     ///
     /// # Errors
     /// It is not a function, or the arguments do not fit it.
-    pub fn call(&mut self, function: &Value<'e>, arguments: Arguments<'e>) -> Answer<'e> {
+    pub fn call(&mut self, function: &CheckValue<'e>, arguments: CallArguments<'e>) -> Answer<'e> {
         match function {
-            Value::Metric(metric) => metrics::ask(self, *metric, &arguments),
-            Value::Builtin(function) => (function.run)(self, arguments),
-            Value::Lambda(lambda) => {
+            CheckValue::Metric(metric) => metrics::ask(self, *metric, &arguments),
+            CheckValue::Builtin(function) => (function.run)(self, arguments),
+            CheckValue::Lambda(lambda) => {
                 let Lambda { parameters, body, scope } = &**lambda;
                 if !arguments.named.is_empty() || arguments.placed.len() != parameters.len() {
                     let text = format!("this function takes {} arguments, without names", parameters.len());
@@ -120,16 +120,16 @@ impl<'e> Walk<'e, '_> {
         }
     }
 
-    fn value(&mut self, node: &'e Node, scope: &Scope<'e>) -> Answer<'e> {
+    fn value(&mut self, node: &'e ExprNode, scope: &Scope<'e>) -> Answer<'e> {
         self.depth += 1;
         let value = if self.depth > DEPTH_MAX {
             Err(wrong(format!("functions and expressions are nested more than {DEPTH_MAX} deep; use fewer")).into())
         } else {
-            self.spend(1).map_err(Stop::from).and_then(|()| self.expression(&node.expr, scope))
+            self.spend(1).map_err(EvaluationStop::from).and_then(|()| self.expression(&node.expr, scope))
         };
         self.depth -= 1;
         value.map_err(|stop| match stop {
-            Stop::Wrong(error) => Stop::Wrong(error.or_at(node.at)),
+            EvaluationStop::Wrong(error) => EvaluationStop::Wrong(error.or_at(node.at)),
             other => other,
         })
     }
@@ -139,11 +139,11 @@ impl<'e> Walk<'e, '_> {
         match expr {
             Expr::Literal(value) => Ok(value.clone()),
             Expr::Name(name) => self.named(name, scope),
-            Expr::List(items) => self.values(items, scope).map(|items| Value::List(items.into())),
-            Expr::Tuple(items) => self.values(items, scope).map(|items| Value::Tuple(items.into())),
+            Expr::List(items) => self.values(items, scope).map(|items| CheckValue::List(items.into())),
+            Expr::Tuple(items) => self.values(items, scope).map(|items| CheckValue::Tuple(items.into())),
             Expr::Dict(pairs) => self.dict(pairs, scope),
             Expr::Comprehension { key, item, clauses } => self.comprehension(key.as_deref(), item, clauses, scope),
-            Expr::Not(opposite, of) => self.value(of, scope).map(|value| Value::Bool(value.truth() != *opposite)),
+            Expr::Not(opposite, of) => self.value(of, scope).map(|value| CheckValue::Bool(value.truth() != *opposite)),
             Expr::Negative(of) => self.value(of, scope).and_then(|value| Ok(negative(&value)?)),
             Expr::Chain(first, others) => self.chain(first, others, scope),
             Expr::Compare(one, comparison, other) => self.compared(one, *comparison, other, scope),
@@ -151,7 +151,7 @@ impl<'e> Walk<'e, '_> {
             Expr::Or(parts) => self.joined(parts, true, scope),
             Expr::Choice(parts) => self.choice(parts, scope),
             Expr::Lambda(parameters, body) => {
-                Ok(Value::Lambda(Rc::new(Lambda { parameters, body, scope: scope.clone() })))
+                Ok(CheckValue::Lambda(Rc::new(Lambda { parameters, body, scope: scope.clone() })))
             }
             Expr::Call(function, arguments) => self.called(function, arguments, scope),
             Expr::Method(of, method, arguments) => self.method(of, *method, arguments, scope),
@@ -160,16 +160,21 @@ impl<'e> Walk<'e, '_> {
         }
     }
 
-    fn dict(&mut self, pairs: &'e [(Node, Node)], scope: &Scope<'e>) -> Answer<'e> {
+    fn dict(&mut self, pairs: &'e [(ExprNode, ExprNode)], scope: &Scope<'e>) -> Answer<'e> {
         let mut made = Vec::new();
         for (key, item) in pairs {
             let (key, item) = (self.value(key, scope)?, self.value(item, scope)?);
             self.insert(&mut made, key, item)?;
         }
-        Ok(Value::Dict(made.into()))
+        Ok(CheckValue::Dict(made.into()))
     }
 
-    fn chain(&mut self, first: &'e Node, others: &'e [(usize, Operator, Node)], scope: &Scope<'e>) -> Answer<'e> {
+    fn chain(
+        &mut self,
+        first: &'e ExprNode,
+        others: &'e [(usize, Operator, ExprNode)],
+        scope: &Scope<'e>,
+    ) -> Answer<'e> {
         let mut value = self.value(first, scope)?;
         for (at, operator, other) in others {
             let other = self.value(other, scope)?;
@@ -178,18 +183,24 @@ impl<'e> Walk<'e, '_> {
         Ok(value)
     }
 
-    fn compared(&mut self, one: &'e Node, by: Comparison, other: &'e Node, scope: &Scope<'e>) -> Answer<'e> {
+    fn compared(
+        &mut self,
+        one: &'e ExprNode,
+        by: CompareOperator,
+        other: &'e ExprNode,
+        scope: &Scope<'e>,
+    ) -> Answer<'e> {
         let (one, other) = (self.value(one, scope)?, self.value(other, scope)?);
-        Ok(Value::Bool(compare(self, by, &one, &other)?))
+        Ok(CheckValue::Bool(compare(self, by, &one, &other)?))
     }
 
-    fn choice(&mut self, parts: &'e [Node; 3], scope: &Scope<'e>) -> Answer<'e> {
+    fn choice(&mut self, parts: &'e [ExprNode; 3], scope: &Scope<'e>) -> Answer<'e> {
         let [yes, condition, no] = parts;
         let chosen = if self.value(condition, scope)?.truth() { yes } else { no };
         self.value(chosen, scope)
     }
 
-    fn called(&mut self, function: &'e Node, arguments: &'e [Argument], scope: &Scope<'e>) -> Answer<'e> {
+    fn called(&mut self, function: &'e ExprNode, arguments: &'e [Argument], scope: &Scope<'e>) -> Answer<'e> {
         let function = self.value(function, scope)?;
         let arguments = self.arguments(arguments, scope)?;
         self.call(&function, arguments)
@@ -207,13 +218,13 @@ impl<'e> Walk<'e, '_> {
         Ok(known.unwrap_or_else(|| panic!("bug: '{name}' was not looked up before the evaluation")))
     }
 
-    fn values(&mut self, nodes: &'e [Node], scope: &Scope<'e>) -> Result<Vec<Value<'e>>, Stop> {
+    fn values(&mut self, nodes: &'e [ExprNode], scope: &Scope<'e>) -> Result<Vec<CheckValue<'e>>, EvaluationStop> {
         nodes.iter().map(|node| self.value(node, scope)).collect()
     }
 
     /// The first part whose truth ends the chain, or else the last one.
-    fn joined(&mut self, parts: &'e [Node], ends: bool, scope: &Scope<'e>) -> Answer<'e> {
-        let mut value = Value::Bool(!ends);
+    fn joined(&mut self, parts: &'e [ExprNode], ends: bool, scope: &Scope<'e>) -> Answer<'e> {
+        let mut value = CheckValue::Bool(!ends);
         for part in parts {
             value = self.value(part, scope)?;
             if value.truth() == ends {
@@ -223,8 +234,8 @@ impl<'e> Walk<'e, '_> {
         Ok(value)
     }
 
-    fn arguments(&mut self, given: &'e [Argument], scope: &Scope<'e>) -> Result<Arguments<'e>, Stop> {
-        let mut arguments = Arguments::default();
+    fn arguments(&mut self, given: &'e [Argument], scope: &Scope<'e>) -> Result<CallArguments<'e>, EvaluationStop> {
+        let mut arguments = CallArguments::default();
         for argument in given {
             let value = self.value(&argument.value, scope)?;
             match &argument.name {
@@ -238,9 +249,9 @@ impl<'e> Walk<'e, '_> {
     /// Put an item into a dictionary. A later one with an equal key replaces it.
     fn insert(
         &mut self,
-        pairs: &mut Vec<(Value<'e>, Value<'e>)>,
-        key: Value<'e>,
-        item: Value<'e>,
+        pairs: &mut Vec<(CheckValue<'e>, CheckValue<'e>)>,
+        key: CheckValue<'e>,
+        item: CheckValue<'e>,
     ) -> Result<(), CheckError> {
         for (known, old) in pairs.iter_mut() {
             if equal(self, known, &key, 0)? {
@@ -254,8 +265,8 @@ impl<'e> Walk<'e, '_> {
 
     fn comprehension(
         &mut self,
-        key: Option<&'e Node>,
-        item: &'e Node,
+        key: Option<&'e ExprNode>,
+        item: &'e ExprNode,
         clauses: &'e [Clause],
         scope: &Scope<'e>,
     ) -> Answer<'e> {
@@ -271,11 +282,16 @@ impl<'e> Walk<'e, '_> {
             let (key, item) = (walk.value(key, scope)?, walk.value(item, scope)?);
             Ok(walk.insert(&mut pairs, key, item)?)
         })?;
-        Ok(if key.is_some() { Value::Dict(pairs.into()) } else { Value::List(items.into()) })
+        Ok(if key.is_some() { CheckValue::Dict(pairs.into()) } else { CheckValue::List(items.into()) })
     }
 
     /// Do something for each round of the loops whose conditions hold.
-    fn each(&mut self, clauses: &'e [Clause], scope: &Scope<'e>, work: &mut Round<'_, 'e>) -> Result<(), Stop> {
+    fn each(
+        &mut self,
+        clauses: &'e [Clause],
+        scope: &Scope<'e>,
+        work: &mut Round<'_, 'e>,
+    ) -> Result<(), EvaluationStop> {
         let conditions = clauses.iter().take_while(|clause| matches!(clause, Clause::If(_))).count();
         for clause in &clauses[..conditions] {
             let Clause::If(condition) = clause else { continue };
@@ -305,33 +321,45 @@ impl<'e> Walk<'e, '_> {
         Ok(())
     }
 
-    fn method(&mut self, of: &'e Node, method: Method, given: &'e [Argument], scope: &Scope<'e>) -> Answer<'e> {
+    fn method(
+        &mut self,
+        of: &'e ExprNode,
+        method: ValueMethod,
+        given: &'e [Argument],
+        scope: &Scope<'e>,
+    ) -> Answer<'e> {
         let of = self.value(of, scope)?;
         let arguments = functions::unnamed(self.arguments(given, scope)?)?;
         Ok(match (&of, method, arguments.as_slice()) {
-            (Value::Dict(_), Method::Keys, []) => Value::List(self.items(&of)?.into()),
-            (Value::Dict(pairs), Method::Values, []) => {
-                Value::List(pairs.iter().map(|(_, item)| item.clone()).collect())
+            (CheckValue::Dict(_), ValueMethod::Keys, []) => CheckValue::List(self.items(&of)?.into()),
+            (CheckValue::Dict(pairs), ValueMethod::Values, []) => {
+                CheckValue::List(pairs.iter().map(|(_, item)| item.clone()).collect())
             }
-            (Value::Dict(pairs), Method::Items, []) => {
-                let pair = |(key, item): &(Value<'e>, Value<'e>)| Value::Tuple([key.clone(), item.clone()].into());
-                Value::List(pairs.iter().map(pair).collect())
+            (CheckValue::Dict(pairs), ValueMethod::Items, []) => {
+                let pair = |(key, item): &(CheckValue<'e>, CheckValue<'e>)| {
+                    CheckValue::Tuple([key.clone(), item.clone()].into())
+                };
+                CheckValue::List(pairs.iter().map(pair).collect())
             }
-            (Value::Dict(pairs), Method::Get, [key, otherwise @ ..]) if otherwise.len() < 2 => {
+            (CheckValue::Dict(pairs), ValueMethod::Get, [key, otherwise @ ..]) if otherwise.len() < 2 => {
                 let found = at_key(self, pairs, key)?.cloned();
-                found.or_else(|| otherwise.first().cloned()).unwrap_or(Value::None)
+                found.or_else(|| otherwise.first().cloned()).unwrap_or(CheckValue::None)
             }
-            (Value::Text(text), Method::Format, values) => format::by_braces(self, text, values)?,
-            (Value::Text(text), Method::StartsWith, [Value::Text(part)]) => Value::Bool(text.starts_with(&**part)),
-            (Value::Text(text), Method::EndsWith, [Value::Text(part)]) => Value::Bool(text.ends_with(&**part)),
-            (Value::Text(text), Method::Split, [Value::Text(part)]) if !part.is_empty() => {
+            (CheckValue::Text(text), ValueMethod::Format, values) => format::by_braces(self, text, values)?,
+            (CheckValue::Text(text), ValueMethod::StartsWith, [CheckValue::Text(part)]) => {
+                CheckValue::Bool(text.starts_with(&**part))
+            }
+            (CheckValue::Text(text), ValueMethod::EndsWith, [CheckValue::Text(part)]) => {
+                CheckValue::Bool(text.ends_with(&**part))
+            }
+            (CheckValue::Text(text), ValueMethod::Split, [CheckValue::Text(part)]) if !part.is_empty() => {
                 self.spend(text.len())?;
-                Value::List(text.split(&**part).map(Value::text).collect())
+                CheckValue::List(text.split(&**part).map(CheckValue::text).collect())
             }
-            (Value::List(items) | Value::Tuple(items), Method::Index, [wanted]) => {
+            (CheckValue::List(items) | CheckValue::Tuple(items), ValueMethod::Index, [wanted]) => {
                 for (index, item) in (0_i64..).zip(items.iter()) {
                     if equal(self, item, wanted, 0)? {
-                        return Ok(Value::Int(index));
+                        return Ok(CheckValue::Int(index));
                     }
                 }
                 return Err(wrong("the list has no such item; test it with in first").into());
@@ -340,13 +368,13 @@ impl<'e> Walk<'e, '_> {
         })
     }
 
-    fn at_index(&mut self, of: &'e Node, index: &'e Node, scope: &Scope<'e>) -> Answer<'e> {
+    fn at_index(&mut self, of: &'e ExprNode, index: &'e ExprNode, scope: &Scope<'e>) -> Answer<'e> {
         let (of, index) = (self.value(of, scope)?, self.value(index, scope)?);
-        if let Value::Dict(pairs) = &of {
+        if let CheckValue::Dict(pairs) = &of {
             let found = at_key(self, pairs, &index)?.cloned();
             return found.ok_or_else(|| wrong("the dictionary has no such key; use get").into());
         }
-        let (Some(items), Value::Int(index)) = (of.items(), &index) else {
+        let (Some(items), CheckValue::Int(index)) = (of.items(), &index) else {
             return Err(wrong(format!("{} has no item at an index of type {}", of.sort(), index.sort())).into());
         };
         let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
@@ -355,14 +383,14 @@ impl<'e> Walk<'e, '_> {
         found.cloned().ok_or_else(|| wrong(format!("there is no item {index} of {count}; they count from 0")).into())
     }
 
-    fn slice(&mut self, of: &'e Node, parts: &'e [Option<Node>; 3], scope: &Scope<'e>) -> Answer<'e> {
+    fn slice(&mut self, of: &'e ExprNode, parts: &'e [Option<ExprNode>; 3], scope: &Scope<'e>) -> Answer<'e> {
         let of = self.value(of, scope)?;
         let mut given = [None; 3];
         for (given, part) in given.iter_mut().zip(parts) {
             let Some(part) = part else { continue };
             match self.value(part, scope)? {
-                Value::Int(number) => *given = Some(number),
-                Value::None => {}
+                CheckValue::Int(number) => *given = Some(number),
+                CheckValue::None => {}
                 other => return Err(wrong(format!("a part of a list is named by int, not {}", other.sort())).into()),
             }
         }
@@ -370,24 +398,24 @@ impl<'e> Walk<'e, '_> {
             return Err(wrong(format!("{} has no parts; name a list", of.sort())).into());
         };
         self.spend(items.len())?;
-        let chosen: Rc<[Value<'e>]> =
+        let chosen: Rc<[CheckValue<'e>]> =
             places(items.len(), given)?.into_iter().map(|place| items[place].clone()).collect();
-        Ok(if matches!(of, Value::List(_)) { Value::List(chosen) } else { Value::Tuple(chosen) })
+        Ok(if matches!(of, CheckValue::List(_)) { CheckValue::List(chosen) } else { CheckValue::Tuple(chosen) })
     }
 }
 
-type Round<'a, 'e> = dyn for<'x, 'm, 's> FnMut(&'x mut Walk<'e, 'm>, &'s Scope<'e>) -> Result<(), Stop> + 'a;
+type Round<'a, 'e> = dyn for<'x, 'm, 's> FnMut(&'x mut Walk<'e, 'm>, &'s Scope<'e>) -> Result<(), EvaluationStop> + 'a;
 
-fn bound<'e>(name: &'e str, value: Value<'e>, outer: Scope<'e>) -> Scope<'e> {
+fn bound<'e>(name: &'e str, value: CheckValue<'e>, outer: Scope<'e>) -> Scope<'e> {
     Some(Rc::new(Variable { name, value, outer }))
 }
 
-fn negative<'e>(value: &Value<'e>) -> Result<Value<'e>, CheckError> {
+fn negative<'e>(value: &CheckValue<'e>) -> Result<CheckValue<'e>, CheckError> {
     match value {
-        Value::Int(number) => {
-            number.checked_neg().map(Value::Int).ok_or_else(|| wrong("the result is too large for a whole number"))
+        CheckValue::Int(number) => {
+            number.checked_neg().map(CheckValue::Int).ok_or_else(|| wrong("the result is too large for a whole number"))
         }
-        Value::Float(number) => finite(-number),
+        CheckValue::Float(number) => finite(-number),
         other => Err(wrong(format!("{} has no sign", other.sort()))),
     }
 }

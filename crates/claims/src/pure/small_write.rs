@@ -9,7 +9,7 @@ use crate::subject::Level;
 
 /// The way in which a controller updates parity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Manner {
+pub enum ParityUpdate {
     /// Always read-modify-write.
     ReadModifyWrite,
     /// The way with fewer reads.
@@ -80,7 +80,7 @@ pub fn data_members(level: Level, members: u16) -> Result<f64, NotApplicable> {
 ///
 /// # Errors
 /// Such an array is not possible.
-pub fn small_write(level: Level, members: u16, manner: Manner) -> Result<SmallWrite, NotApplicable> {
+pub fn small_write(level: Level, members: u16, manner: ParityUpdate) -> Result<SmallWrite, NotApplicable> {
     data_members(level, members)?;
     let copies = match level {
         Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => 1,
@@ -95,7 +95,7 @@ pub fn small_write(level: Level, members: u16, manner: Manner) -> Result<SmallWr
     let span = u32::from(members / spans(level, members)?);
     let others = span - parities - 1;
     let written = 1 + parities;
-    if manner == Manner::Cheapest && others < 1 + parities {
+    if manner == ParityUpdate::Cheapest && others < 1 + parities {
         let operations = Operations { reads: others, xors: others * parities, writes: written };
         return Ok(SmallWrite { operations, members: span });
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn cost(level: Level, members: u16, manner: Manner) -> (u32, u32, u32, u32) {
+    fn cost(level: Level, members: u16, manner: ParityUpdate) -> (u32, u32, u32, u32) {
         let SmallWrite { operations, members } = small_write(level, members, manner).expect("an array");
         (operations.reads, operations.xors, operations.writes, members)
     }
@@ -135,20 +135,20 @@ mod tests {
                 let width = u16::try_from(members).unwrap_or(0);
                 let difference = walked(members, parities, false);
                 let anew = walked(members, parities, true);
-                assert_eq!(cost(level, width, Manner::ReadModifyWrite), difference);
+                assert_eq!(cost(level, width, ParityUpdate::ReadModifyWrite), difference);
                 let best = if anew.0 < difference.0 { anew } else { difference };
-                assert_eq!(cost(level, width, Manner::Cheapest), best, "{level:?} of {members}");
+                assert_eq!(cost(level, width, ParityUpdate::Cheapest), best, "{level:?} of {members}");
             }
         }
-        assert_eq!(cost(Level::Raid5, 4, Manner::ReadModifyWrite), (2, 2, 2, 2));
-        assert_eq!(cost(Level::Raid6, 8, Manner::ReadModifyWrite), (3, 3, 3, 3));
-        assert_eq!(cost(Level::Raid50, 8, Manner::ReadModifyWrite), (2, 2, 2, 2));
-        assert_eq!(cost(Level::Raid60, 8, Manner::Cheapest), (1, 2, 3, 4));
+        assert_eq!(cost(Level::Raid5, 4, ParityUpdate::ReadModifyWrite), (2, 2, 2, 2));
+        assert_eq!(cost(Level::Raid6, 8, ParityUpdate::ReadModifyWrite), (3, 3, 3, 3));
+        assert_eq!(cost(Level::Raid50, 8, ParityUpdate::ReadModifyWrite), (2, 2, 2, 2));
+        assert_eq!(cost(Level::Raid60, 8, ParityUpdate::Cheapest), (1, 2, 3, 4));
     }
 
     #[test]
     fn copies_cost_a_write_each() {
-        for manner in [Manner::ReadModifyWrite, Manner::Cheapest] {
+        for manner in [ParityUpdate::ReadModifyWrite, ParityUpdate::Cheapest] {
             assert_eq!(cost(Level::Raid0, 4, manner), (0, 0, 1, 1));
             assert_eq!(cost(Level::Raid1, 3, manner), (0, 0, 3, 3));
             assert_eq!(cost(Level::Raid10, 8, manner), (0, 0, 2, 2));

@@ -112,8 +112,8 @@ pub fn parity_share(level: Level, members: u16, member: u16) -> Result<f64, NotA
         let first = span - 1 - stripe % span;
         u32::from((0..parities).any(|parity| (first + parity) % span == within))
     };
-    let own: u32 = (0..span).map(held).sum();
-    Ok(f64::from(own) / f64::from(u32::from(parities) * u32::from(span) * u32::from(spans)))
+    let units: u32 = (0..span).map(held).sum();
+    Ok(f64::from(units) / f64::from(u32::from(parities) * u32::from(span) * u32::from(spans)))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 //! another pattern. A pattern also uses only the axes that have a meaning for it; the others describe the test. An axis
 //! that a check gives must keep its meaning, and must never be ignored.
 
-use crate::axes::{Axes, Axis};
+use crate::axes::{Axis, AxisValues};
 use crate::language::names::{RND, SEQ};
-use crate::metric::{Metric, MetricCall, NotApplicable, Target};
+use crate::metric::{Metric, MetricCall, MetricTarget, NotApplicable};
 use crate::subject::{Level, Subject};
 use crate::workload::{ClaimLoad, STATIC};
 use openraid_methods::cell::{self, Direction, Pattern};
@@ -20,11 +20,11 @@ pub struct Aim {
     /// Whether latencies are measured: the RST load, with a time for every request.
     latency: bool,
     /// Its axes.
-    pub axes: Axes,
+    pub axes: AxisValues,
     /// If given, only requests in this direction count, of a load with reads and writes.
     pub part: Option<Direction>,
     /// Axes that the check itself gave.
-    given: Axes,
+    given: AxisValues,
 }
 
 /// Axes that belong to a pattern, not to the array.
@@ -86,7 +86,7 @@ impl Aim {
             meaningless(call, load)?;
         }
         let (given, part) = part(call, pattern);
-        let mut aim = Self { load, latency, axes: Axes::new(), part, given };
+        let mut aim = Self { load, latency, axes: AxisValues::new(), part, given };
         let defaults = aim.defaults(call, direction);
         aim.axes = aim.given.or(&defaults);
         if !aim.axes.has(Axis::Rd) && !aim.axes.has(Axis::Op) {
@@ -102,11 +102,11 @@ impl Aim {
     }
 
     /// The workload's values for axes that neither the check nor the direction of its pattern gives.
-    fn defaults(&self, call: &MetricCall, direction: Option<Direction>) -> Axes {
+    fn defaults(&self, call: &MetricCall, direction: Option<Direction>) -> AxisValues {
         let given = &self.given;
         let mut defaults = call.workload.defaults.clone();
         if self.load != call.workload.load {
-            defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
+            defaults = OF_A_PATTERN.into_iter().fold(defaults, AxisValues::without);
         }
         defaults = useful(defaults, &self.pattern());
         // A direction from the check excludes a share of reads from the workload, and the reverse.
@@ -261,7 +261,7 @@ impl Aim {
 
     fn narrow<T: TryFrom<u64>>(&self, axis: Axis) -> Result<Option<T>, NotApplicable> {
         let Some(value) = self.axes.whole(axis) else { return Ok(None) };
-        let narrow = T::try_from(value).map_err(|_| NotApplicable::new(format!("{} is too large", axis.name())))?;
+        let narrow = T::try_from(value).map_err(|_| NotApplicable::new(format!("{} is too large", axis.word())))?;
         Ok(Some(narrow))
     }
 
@@ -270,7 +270,7 @@ impl Aim {
     fn seconds(&self, axis: Axis) -> Result<Option<u32>, NotApplicable> {
         let Some(seconds) = self.axes.real(axis) else { return Ok(None) };
         if seconds.fract() != 0.0 {
-            let reason = format!("{}={seconds}: the laboratory measures whole seconds; give 1 or more", axis.name());
+            let reason = format!("{}={seconds}: the laboratory measures whole seconds; give 1 or more", axis.word());
             return Err(NotApplicable::new(reason));
         }
         Ok(Some(seconds as u32))
@@ -278,14 +278,14 @@ impl Aim {
 
     fn named<T>(&self, axis: Axis, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, NotApplicable> {
         let Some(word) = self.axes.text(axis) else { return Ok(None) };
-        let unknown = || NotApplicable::new(format!("the laboratory has no {} '{word}'", axis.name()));
+        let unknown = || NotApplicable::new(format!("the laboratory has no {} '{word}'", axis.word()));
         read(word).map(Some).ok_or_else(unknown)
     }
 }
 
 /// The workload's values with a meaning for a pattern. The others describe the test, and the laboratory refuses axes
 /// without a meaning for a pattern.
-fn useful(defaults: Axes, pattern: &Pattern) -> Axes {
+fn useful(defaults: AxisValues, pattern: &Pattern) -> AxisValues {
     let files = matches!(pattern, Pattern::FcTest | Pattern::Application);
     let taken = cell::load_axes(pattern);
     let unused = |axis: &Axis| match axis {
@@ -298,16 +298,16 @@ fn useful(defaults: Axes, pattern: &Pattern) -> Axes {
         // Steps of FC-Test are not directions.
         Axis::Op if *pattern != Pattern::FcTest => {
             let direction = defaults.text(Axis::Op).and_then(Direction::from_word);
-            direction.is_none() || !taken.contains(&Axis::Op.name())
+            direction.is_none() || !taken.contains(&Axis::Op)
         }
-        axis => !taken.contains(&axis.name()),
+        axis => !taken.contains(axis),
     };
     let unused: Vec<Axis> = OF_A_PATTERN.into_iter().chain([Axis::Fs]).filter(unused).collect();
-    unused.into_iter().fold(defaults, Axes::without)
+    unused.into_iter().fold(defaults, AxisValues::without)
 }
 
 /// The check's axes without a direction that selects requests of a mixed load, and that direction.
-fn part(call: &MetricCall, pattern: Option<&Pattern>) -> (Axes, Option<Direction>) {
+fn part(call: &MetricCall, pattern: Option<&Pattern>) -> (AxisValues, Option<Direction>) {
     let whole = (call.axes.clone(), None);
     let direction = match (call.metric, call.axes.text(Axis::Op)) {
         (Metric::Lat | Metric::Count, Some("read")) => Direction::Read,
@@ -341,7 +341,7 @@ fn meaningless(call: &MetricCall, load: &ClaimLoad) -> Result<(), NotApplicable>
         if given(axis) && !patterns.contains(pattern) {
             let loads: Vec<ClaimLoad> = patterns.iter().cloned().map(ClaimLoad::from).collect();
             let names = loads.iter().map(ClaimLoad::name).collect::<Vec<_>>().join(" and ");
-            let reason = format!("{} means nothing to {name}: it belongs to {names}; leave it out", axis.name());
+            let reason = format!("{} means nothing to {name}: it belongs to {names}; leave it out", axis.word());
             return Err(NotApplicable::new(reason));
         }
     }
@@ -353,10 +353,10 @@ fn meaningless(call: &MetricCall, load: &ClaimLoad) -> Result<(), NotApplicable>
         _ => &[],
     };
     if let Some((axis, over)) = fixed.iter().find(|(axis, _)| given(*axis)) {
-        let reason = format!("{metric} is made over {over}; leave {} out, or ask for another metric", axis.name());
+        let reason = format!("{metric} is made over {over}; leave {} out, or ask for another metric", axis.word());
         return Err(NotApplicable::new(reason));
     }
-    let is_jbod = matches!(call.target, Target::Subject(Subject::Array { level: Level::Jbod, .. }));
+    let is_jbod = matches!(call.target, MetricTarget::Subject(Subject::Array { level: Level::Jbod, .. }));
     if is_jbod && matches!(pattern, FcTest | TransferGraph | Application) {
         let reason = format!("{name} is of one array, and these are drives side by side; ask for single");
         return Err(NotApplicable::new(reason));
@@ -381,17 +381,17 @@ fn percent(factor: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Workload, LOAD_NAMES};
+    use crate::workload::{ClaimWorkload, LOAD_NAMES};
     use openraid_methods::cell::CellSpec;
     use serde_json::json;
 
-    fn call(metric: Metric, workload: serde_json::Value, axes: Axes) -> MetricCall {
-        let workload = Workload::from_fields(workload.as_object().expect("an object")).expect("a method");
-        let target = Target::Subject(Subject::Array { level: Level::Raid5, members: 4 });
+    fn call(metric: Metric, workload: serde_json::Value, axes: AxisValues) -> MetricCall {
+        let workload = ClaimWorkload::from_fields(workload.as_object().expect("an object")).expect("a method");
+        let target = MetricTarget::Subject(Subject::Array { level: Level::Raid5, members: 4 });
         MetricCall { system: "x".into(), metric, target, axes, workload }
     }
 
-    fn aim(metric: Metric, workload: serde_json::Value, axes: Axes) -> (Pattern, cell::Axes) {
+    fn aim(metric: Metric, workload: serde_json::Value, axes: AxisValues) -> (Pattern, cell::Axes) {
         let aim = Aim::of(&call(metric, workload, axes)).expect("an aim");
         (aim.pattern(), aim.cell_axes().expect("axes"))
     }
@@ -399,13 +399,13 @@ mod tests {
     #[test]
     fn the_claims_own_pattern_takes_the_workloads_values() {
         let load = json!({"pattern": "database", "block": 8192, "read_pct": 40, "qd": 16, "streams": 1, "cache": "wb"});
-        let (pattern, axes) = aim(Metric::Iops, load.clone(), Axes::new());
+        let (pattern, axes) = aim(Metric::Iops, load.clone(), AxisValues::new());
         assert_eq!(pattern, Pattern::Database);
         assert_eq!((axes.bs, axes.rd, axes.qd, axes.th), (Some(8192), Some(40), Some(16), None));
-        let (_, axes) = aim(Metric::Iops, load.clone(), Axes::new().number(Axis::Rd, 0).number(Axis::Oio, 8));
+        let (_, axes) = aim(Metric::Iops, load.clone(), AxisValues::new().number(Axis::Rd, 0).number(Axis::Oio, 8));
         assert_eq!((axes.rd, axes.qd, axes.oio), (Some(0), None, Some(8)));
         // Another pattern has its own axes; the axes of the array stay.
-        let (pattern, axes) = aim(Metric::PeakMbps, load, Axes::new().word(Axis::Pat, "sw"));
+        let (pattern, axes) = aim(Metric::PeakMbps, load, AxisValues::new().word(Axis::Pat, "sw"));
         assert_eq!(pattern, Pattern::Sequential);
         assert_eq!((axes.bs, axes.rd, axes.qd, axes.cache), (None, Some(0), None, Some(cell::CacheMode::WriteBack)));
     }
@@ -413,41 +413,41 @@ mod tests {
     #[test]
     fn directions_of_the_check_win_over_shares_of_the_workload() {
         let load = json!({"pattern": "response-time", "block": 512, "read_pct": 100, "qd": 1, "duration_s": 600});
-        let (_, axes) = aim(Metric::Lat, load.clone(), Axes::new().word(Axis::Op, "write"));
+        let (_, axes) = aim(Metric::Lat, load.clone(), AxisValues::new().word(Axis::Op, "write"));
         assert_eq!((axes.rd, axes.secs), (Some(0), Some(600)));
-        let both = Axes::new().word(Axis::Op, "write").number(Axis::Rd, 100);
+        let both = AxisValues::new().word(Axis::Op, "write").number(Axis::Rd, 100);
         let aimed = Aim::of(&call(Metric::Lat, load, both)).expect("an aim");
         assert!(aimed.cell_axes().is_err());
         let random = json!({"pattern": "random-write-by-block", "read_pct": 0});
-        assert_eq!(aim(Metric::Mbps, random, Axes::new().number(Axis::Bs, 4096)).1.rd, Some(0));
+        assert_eq!(aim(Metric::Mbps, random, AxisValues::new().number(Axis::Bs, 4096)).1.rd, Some(0));
         let mix = json!({"pattern": "file-server", "block": "512..64K mix", "read_pct": 80, "qd": "1..256"});
-        assert_eq!(aim(Metric::Iops, mix, Axes::new().number(Axis::Qd, 4)).1.rd, None);
+        assert_eq!(aim(Metric::Iops, mix, AxisValues::new().number(Axis::Qd, 4)).1.rd, None);
     }
 
     #[test]
     fn metrics_with_a_method_of_their_own_use_it() {
         let load =
             json!({"pattern": "multithreaded", "block": 65536, "read_pct": 0, "qd": 1, "cycle": 2, "streams": 3});
-        let (pattern, axes) = aim(Metric::Mbps, load.clone(), Axes::new());
+        let (pattern, axes) = aim(Metric::Mbps, load.clone(), AxisValues::new());
         assert_eq!((pattern, axes.th, axes.cyc), (Pattern::MultiThreaded, Some(3), Some(cell::Cycle::Second)));
-        let (pattern, axes) = aim(Metric::Lin, load.clone(), Axes::new().word(Axis::Pos, "end"));
+        let (pattern, axes) = aim(Metric::Lin, load.clone(), AxisValues::new().word(Axis::Pos, "end"));
         assert_eq!((pattern, axes.bs, axes.th), (Pattern::TransferGraph, None, None));
-        let copy = Axes::new().word(Axis::Op, "copy_same").word(Axis::Set, "iso");
+        let copy = AxisValues::new().word(Axis::Op, "copy_same").word(Axis::Set, "iso");
         let (pattern, axes) = aim(Metric::Fct, load.clone(), copy);
         assert_eq!((pattern, axes.step, axes.rd), (Pattern::FcTest, Some(cell::FileStep::CopySame), None));
-        let (pattern, _) = aim(Metric::PctlUs, load.clone(), Axes::new());
+        let (pattern, _) = aim(Metric::PctlUs, load.clone(), AxisValues::new());
         assert_eq!(pattern, Pattern::Latency);
-        let (pattern, axes) = aim(Metric::M4, load, Axes::new().number(Axis::Rd, 100));
+        let (pattern, axes) = aim(Metric::M4, load, AxisValues::new().number(Axis::Rd, 100));
         assert_eq!((pattern, axes.rd, axes.fresh), (Pattern::SsdRandom, Some(100), Some(true)));
         let files = json!({"pattern": "fc-test", "fs": "fat32", "set": "iso", "op": "create", "users": 4});
-        let (pattern, axes) = aim(Metric::Score, files.clone(), Axes::new().word(Axis::App, "winmark99"));
+        let (pattern, axes) = aim(Metric::Score, files.clone(), AxisValues::new().word(Axis::App, "winmark99"));
         assert_eq!((pattern, axes.fs, axes.set), (Pattern::Application, Some(cell::FileSystem::Fat32), None));
         assert_eq!((axes.users, axes.rd), (None, None), "a score creates no files");
-        let (pattern, axes) = aim(Metric::Mbps, files, Axes::new().word(Axis::Pat, "sr"));
+        let (pattern, axes) = aim(Metric::Mbps, files, AxisValues::new().word(Axis::Pat, "sr"));
         assert_eq!((pattern, axes.fs, axes.set, axes.rd), (Pattern::Sequential, None, None, Some(100)));
         let still = json!({"pattern": "static-property"});
-        assert!(Aim::of(&call(Metric::Iops, still.clone(), Axes::new())).is_err());
-        assert!(Aim::of(&call(Metric::Capacity, still, Axes::new())).is_ok());
+        assert!(Aim::of(&call(Metric::Iops, still.clone(), AxisValues::new())).is_err());
+        assert!(Aim::of(&call(Metric::Capacity, still, AxisValues::new())).is_ok());
     }
 
     #[test]
@@ -469,7 +469,7 @@ mod tests {
                 (load["pattern"], load[depth], load["op"]) = (json!(name), json!(4), json!(op));
                 let metric = metric(ClaimLoad::of(name).expect("a load"));
                 // Like the metric `score` with a total, which is for several applications.
-                let call = call(metric, load, Axes::new());
+                let call = call(metric, load, AxisValues::new());
                 let aim = Aim::of(&call).expect(name).word(Axis::App, "winmark99");
                 let subject = "raid5x4".parse().expect("an array");
                 let spec = CellSpec::new("3ware-9650se", subject, aim.pattern()).with(aim.cell_axes().expect(name));
@@ -480,26 +480,26 @@ mod tests {
         }
         // A value that the check gives is not ignored: the laboratory reports that it has no meaning.
         let graph = json!({"pattern": "winbench99-transfer-graph", "block": 65536});
-        let (pattern, axes) = aim(Metric::Lin, graph, Axes::new().number(Axis::Bs, 512));
+        let (pattern, axes) = aim(Metric::Lin, graph, AxisValues::new().number(Axis::Bs, 512));
         assert_eq!(axes.bs, Some(512));
         let spec = CellSpec::new("3ware-9650se", "single".parse().expect("one"), pattern).with(axes);
         assert!(spec.check().is_err());
         // One number of clients: the one of the check, or the one with the method's own name.
         let load = json!({"pattern": "multithreaded", "streams": 3, "workers": 2});
-        let clients = |axes: Axes| {
+        let clients = |axes: AxisValues| {
             let (_, axes) = aim(Metric::Mbps, load.clone(), axes);
             (axes.th, axes.workers)
         };
-        assert_eq!(clients(Axes::new()), (Some(3), None));
-        assert_eq!(clients(Axes::new().number(Axis::Th, 4)), (Some(4), None));
-        assert_eq!(clients(Axes::new().number(Axis::Workers, 2)), (None, Some(2)));
+        assert_eq!(clients(AxisValues::new()), (Some(3), None));
+        assert_eq!(clients(AxisValues::new().number(Axis::Th, 4)), (Some(4), None));
+        assert_eq!(clients(AxisValues::new().number(Axis::Workers, 2)), (None, Some(2)));
     }
 
     #[test]
     fn a_direction_picks_requests_of_a_load_that_reads_and_writes() {
         let load = json!({"pattern": "database", "block": 8192, "qd": 16});
-        let of = |metric, axes: Axes| Aim::of(&call(metric, load.clone(), axes)).expect("an aim");
-        let op = |word: &str| Axes::new().word(Axis::Op, word);
+        let of = |metric, axes: AxisValues| Aim::of(&call(metric, load.clone(), axes)).expect("an aim");
+        let op = |word: &str| AxisValues::new().word(Axis::Op, word);
         let mixed = of(Metric::Lat, op("write").number(Axis::Rd, 50));
         assert_eq!((mixed.part, mixed.cell_axes().expect("axes").rd), (Some(Direction::Write), Some(50)));
         let web = of(Metric::Count, op("read").word(Axis::Pat, "web"));
@@ -512,48 +512,51 @@ mod tests {
 
     #[test]
     fn a_value_without_meaning_is_reported() {
-        let jbod = Target::Subject(Subject::Array { level: Level::Jbod, members: 4 });
+        let jbod = MetricTarget::Subject(Subject::Array { level: Level::Jbod, members: 4 });
         let load = json!({"pattern": "database", "fs": "ntfs"});
-        let refused = |metric, target: &Target, axes: Axes| {
+        let refused = |metric, target: &MetricTarget, axes: AxisValues| {
             Aim::of(&MetricCall { target: target.clone(), ..call(metric, load.clone(), axes) }).is_err()
         };
-        let array = Target::Subject(Subject::Array { level: Level::Raid5, members: 4 });
+        let array = MetricTarget::Subject(Subject::Array { level: Level::Raid5, members: 4 });
         for (metric, axes) in [
-            (Metric::Mbps, Axes::new().word(Axis::Pos, "end")),
-            (Metric::Iops, Axes::new().word(Axis::Set, "iso")),
-            (Metric::Iops, Axes::new().word(Axis::Fs, "ntfs")),
-            (Metric::Iops, Axes::new().word(Axis::App, "winmark99")),
-            (Metric::Score, Axes::new().word(Axis::Set, "iso")),
-            (Metric::Rating, Axes::new().number(Axis::Qd, 16)),
-            (Metric::M4, Axes::new().number(Axis::Oio, 16)),
-            (Metric::Gain, Axes::new().number(Axis::CacheMib, 64)),
-            (Metric::Wbwt, Axes::new().word(Axis::Cache, "wt")),
+            (Metric::Mbps, AxisValues::new().word(Axis::Pos, "end")),
+            (Metric::Iops, AxisValues::new().word(Axis::Set, "iso")),
+            (Metric::Iops, AxisValues::new().word(Axis::Fs, "ntfs")),
+            (Metric::Iops, AxisValues::new().word(Axis::App, "winmark99")),
+            (Metric::Score, AxisValues::new().word(Axis::Set, "iso")),
+            (Metric::Rating, AxisValues::new().number(Axis::Qd, 16)),
+            (Metric::M4, AxisValues::new().number(Axis::Oio, 16)),
+            (Metric::Gain, AxisValues::new().number(Axis::CacheMib, 64)),
+            (Metric::Wbwt, AxisValues::new().word(Axis::Cache, "wt")),
         ] {
             assert!(refused(metric, &array, axes.clone()), "{metric:?} {axes}");
         }
-        assert!(!refused(Metric::Lin, &array, Axes::new().word(Axis::Pos, "end")));
-        assert!(!refused(Metric::Score, &array, Axes::new().word(Axis::Fs, "ntfs")));
+        assert!(!refused(Metric::Lin, &array, AxisValues::new().word(Axis::Pos, "end")));
+        assert!(!refused(Metric::Score, &array, AxisValues::new().word(Axis::Fs, "ntfs")));
         for metric in [Metric::Lin, Metric::Fct, Metric::Score, Metric::Gain] {
-            assert!(refused(metric, &jbod, Axes::new()) && !refused(metric, &array, Axes::new()), "{metric:?}");
+            assert!(
+                refused(metric, &jbod, AxisValues::new()) && !refused(metric, &array, AxisValues::new()),
+                "{metric:?}"
+            );
         }
-        assert!(!refused(Metric::Iops, &jbod, Axes::new()));
+        assert!(!refused(Metric::Iops, &jbod, AxisValues::new()));
         let short =
-            call(Metric::Iops, load.clone(), Axes::new().with(Axis::Secs, crate::axes::AxisValue::Number(0.25)));
+            call(Metric::Iops, load.clone(), AxisValues::new().with(Axis::Secs, crate::axes::AxisValue::Number(0.25)));
         assert!(Aim::of(&short).expect("an aim").cell_axes().is_err());
     }
 
     #[test]
     fn peaks_are_looked_for_among_sizes_or_depths() {
-        let of = |pattern: &str, axes: Axes| {
+        let of = |pattern: &str, axes: AxisValues| {
             Aim::of(&call(Metric::PeakMbps, json!({"pattern": pattern, "qd": "1..64"}), axes))
                 .expect("an aim")
                 .peak_aims(&[1, 2])
         };
-        assert_eq!(of("sequential", Axes::new()).len(), 12);
-        assert_eq!(of("random-read-by-block", Axes::new()).len(), 13);
-        assert_eq!(of("sequential", Axes::new().number(Axis::Bs, 4096)).len(), 1);
-        assert_eq!(of("rst-sequential", Axes::new()).len(), 2);
-        assert_eq!(of("rst-sequential", Axes::new().number(Axis::Qd, 4)).len(), 1);
-        assert_eq!(of("file-server", Axes::new()).len(), 1);
+        assert_eq!(of("sequential", AxisValues::new()).len(), 12);
+        assert_eq!(of("random-read-by-block", AxisValues::new()).len(), 13);
+        assert_eq!(of("sequential", AxisValues::new().number(Axis::Bs, 4096)).len(), 1);
+        assert_eq!(of("rst-sequential", AxisValues::new()).len(), 2);
+        assert_eq!(of("rst-sequential", AxisValues::new().number(Axis::Qd, 4)).len(), 1);
+        assert_eq!(of("file-server", AxisValues::new()).len(), 1);
     }
 }

@@ -11,23 +11,23 @@ mod aim;
 mod reading;
 
 use crate::axes::{Axis, AxisValue};
-use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Target};
-use crate::pure::{self, Manner};
-use crate::store::Store;
+use crate::metric::{Metric, MetricCall, MetricTarget, MetricValue, Metrics, NotApplicable};
+use crate::pure::{self, ParityUpdate};
+use crate::store::ClaimStore;
 use crate::subject::{Level, Subject};
 use aim::Aim;
 use openraid_methods::cell::{self, CellSpec, Direction, Effort, Pattern};
 use openraid_methods::metrics::Scheme;
 use openraid_methods::target::{SimTarget, Target as _};
 use openraid_models::{ControllerKind, ControllerProfile, Library};
-use reading::Reading;
+use reading::CellReading;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 /// The laboratory of claims.
 pub struct Simulated {
     library: Library,
-    store: Store,
+    store: ClaimStore,
     effort: Effort,
     seed: u64,
     /// Calls with a value of a load that had not become steady.
@@ -53,7 +53,7 @@ fn highest(values: &[(f64, bool)]) -> Result<f64, NotApplicable> {
 impl Simulated {
     /// A laboratory with these profiles. The store keeps its measurements.
     #[must_use]
-    pub const fn new(library: Library, store: Store, effort: Effort, seed: u64) -> Self {
+    pub const fn new(library: Library, store: ClaimStore, effort: Effort, seed: u64) -> Self {
         Self { library, store, effort, seed, unsteady: Mutex::new(BTreeSet::new()) }
     }
 
@@ -90,17 +90,17 @@ impl Simulated {
     }
 
     /// Run a cell, or take its result from the store. `percentile` is read from its histogram.
-    fn read(&self, call: &MetricCall, aim: &Aim, percentile: f64) -> Result<Reading, NotApplicable> {
+    fn read(&self, call: &MetricCall, aim: &Aim, percentile: f64) -> Result<CellReading, NotApplicable> {
         let cell = self.cell(call, aim)?;
         let key = match aim.pattern() {
             Pattern::Latency => format!("{}|{percentile}", cell.identity()),
             _ => cell.identity(),
         };
         let value = self.store.get_or(&key, || match cell::run_cell(&self.library, &cell) {
-            Ok(result) => Reading::of(&result, percentile).to_json(),
-            Err(error) => Reading::absent(&error.to_string()),
+            Ok(result) => CellReading::of(&result, percentile).to_json(),
+            Err(error) => CellReading::absent(&error.to_string()),
         });
-        let reading = Reading::from_json(&value)?;
+        let reading = CellReading::from_json(&value)?;
         if reading.unsteady {
             self.note_unsteady(call, true);
         }
@@ -123,9 +123,9 @@ impl Simulated {
             (Some(member), _) => {
                 let index = usize::try_from(member).unwrap_or(usize::MAX);
                 // By default, a JBOD has a worker for each drive. The members of an array have commands only.
-                let own =
+                let has_workers =
                     call.subject()?.level() == Some(Level::Jbod) && reading.workers.len() == reading.members.len();
-                let parts = if own { &reading.workers } else { &reading.members };
+                let parts = if has_workers { &reading.workers } else { &reading.members };
                 let part = parts.get(index).ok_or_else(|| no_member(member, parts.len()))?;
                 Ok(if of == Figure::Iops { part.iops } else { part.mbps })
             }
@@ -143,7 +143,7 @@ impl Simulated {
     }
 
     /// The pattern's own metric, for ratios.
-    fn own(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
+    fn of_pattern(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
         match aim.pattern() {
             Pattern::Sequential | Pattern::MultiThreaded | Pattern::SsdSequential | Pattern::FcTest => {
                 self.figure(call, aim, Figure::Mbps)
@@ -170,7 +170,7 @@ impl Simulated {
         };
         let measured = over_depths(call, aim)?;
         let single = if scheme.is_index() {
-            let call = MetricCall { target: Target::Subject(Subject::Single), ..call.clone() };
+            let call = MetricCall { target: MetricTarget::Subject(Subject::Single), ..call.clone() };
             over_depths(&call, &aim.clone().of_regular_drive())?
         } else {
             BTreeMap::new()
@@ -220,12 +220,12 @@ impl Simulated {
     fn count(&self, call: &MetricCall, mut aim: Aim) -> Result<f64, NotApplicable> {
         if !aim.axes.has(Axis::Secs) {
             let step = call.workload.step_s.filter(|_| aim.load == call.workload.load);
-            let own = match aim.pattern() {
+            let of_method = match aim.pattern() {
                 Pattern::ResponseTime => Some(RESPONSE_TIME_SECONDS),
                 Pattern::Sequential => Some(SEQUENTIAL_SECONDS),
                 _ => None,
             };
-            let Some(seconds) = step.or(own) else {
+            let Some(seconds) = step.or(of_method) else {
                 return Err(NotApplicable::new("count needs a time: give secs, or the workload's duration_s"));
             };
             aim.axes = aim.axes.with(Axis::Secs, AxisValue::Number(seconds));
@@ -239,8 +239,8 @@ impl Simulated {
             return Ok(reading.requests);
         }
         // The other times are equal for all subjects.
-        let own = self.figure(call, &aim, Figure::Iops)?;
-        Ok((own * reading.requests / reading.iops).round())
+        let rate = self.figure(call, &aim, Figure::Iops)?;
+        Ok((rate * reading.requests / reading.iops).round())
     }
 
     /// Member reads for each write of the host. In a load with reads, the member reads of these reads count, too.
@@ -296,9 +296,9 @@ impl Simulated {
     fn min_members(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {
         let controller = self.controller_of(call)?;
         let level = match &call.target {
-            Target::Level(level) => *level,
-            Target::Subject(drives) => drives.level().unwrap_or(Level::Single),
-            Target::Link(_) => return Err(NotApplicable::new("min_members is asked of a level")),
+            MetricTarget::Level(level) => *level,
+            MetricTarget::Subject(drives) => drives.level().unwrap_or(Level::Single),
+            MetricTarget::Link(_) => return Err(NotApplicable::new("min_members is asked of a level")),
         };
         let rule = controller
             .level(level)
@@ -314,8 +314,8 @@ impl Simulated {
         };
         // Cards read old data and parity at every width. This project's engine chooses the cheaper way.
         let manner = match controller.kind {
-            ControllerKind::Hardware => Manner::ReadModifyWrite,
-            ControllerKind::Software => Manner::Cheapest,
+            ControllerKind::Hardware => ParityUpdate::ReadModifyWrite,
+            ControllerKind::Software => ParityUpdate::Cheapest,
         };
         pure::small_write(level, members, manner)
     }
@@ -363,8 +363,8 @@ impl Metrics for Simulated {
             Metric::Lat => self.mean_ns(call, &aim()?)? / 1e6,
             Metric::MeanUs => self.mean_ns(call, &aim()?)? / 1e3,
             Metric::PctlUs => {
-                let own = call.axes.real(Axis::P).or_else(|| call.workload.defaults.real(Axis::P));
-                let percentile = own.unwrap_or(MEDIAN);
+                let asked = call.axes.real(Axis::P).or_else(|| call.workload.defaults.real(Axis::P));
+                let percentile = asked.unwrap_or(MEDIAN);
                 let aim = aim()?;
                 whole(call, &aim)?;
                 self.read(call, &aim, percentile)?.percentile_ns / 1e3
@@ -379,7 +379,7 @@ impl Metrics for Simulated {
             Metric::Lin => self.linear(call, &aim()?)?,
             Metric::Wbwt => {
                 let with = |word| Ok(aim()?.word(Axis::Cache, word));
-                self.own(call, &with("wb")?)? / self.own(call, &with("wt")?)?
+                self.of_pattern(call, &with("wb")?)? / self.of_pattern(call, &with("wt")?)?
             }
             Metric::M4 => {
                 let mut best = f64::MIN;

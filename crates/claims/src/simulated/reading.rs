@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 
 /// A member, or a worker.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Part {
+pub struct PartReading {
     /// Share of the time for which it worked.
     pub busy: f64,
     /// Commands or requests per second.
@@ -19,7 +19,7 @@ pub struct Part {
 
 /// The figures of a cell.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Reading {
+pub struct CellReading {
     /// Requests per second.
     pub iops: f64,
     /// MB per second.
@@ -41,9 +41,9 @@ pub struct Reading {
     /// Thousand bytes per second.
     pub score: Option<f64>,
     /// The members.
-    pub members: Vec<Part>,
+    pub members: Vec<PartReading>,
     /// The workers.
-    pub workers: Vec<Part>,
+    pub workers: Vec<PartReading>,
     /// Rates over the array, from beginning to end.
     pub curve: Vec<f64>,
     /// Whether the load did not become steady: the rates may be those of a cache that fills.
@@ -53,11 +53,11 @@ pub struct Reading {
 const SECTOR: f64 = 512.0;
 
 #[allow(clippy::cast_precision_loss)] // counts of a measurement are far below 2^53
-impl Reading {
+impl CellReading {
     /// The figures of a result.
     pub fn of(result: &CellResult, percentile: f64) -> Self {
         let seconds = result.elapsed_ns.max(1) as f64 / 1e9;
-        let member = |member: &openraid_methods::cell::MemberShare| Part {
+        let member = |member: &openraid_methods::cell::MemberShare| PartReading {
             busy: member.busy,
             iops: (member.reads + member.writes) as f64 / seconds,
             mbps: member.sectors as f64 * SECTOR / 1e6 / seconds,
@@ -77,7 +77,7 @@ impl Reading {
             workers: result
                 .workers
                 .iter()
-                .map(|worker| Part { busy: 0.0, iops: worker.iops, mbps: worker.mbps })
+                .map(|worker| PartReading { busy: 0.0, iops: worker.iops, mbps: worker.mbps })
                 .collect(),
             curve: result.curve.iter().map(|sample| sample.value).collect(),
             unsteady: result.is_unsteady(),
@@ -90,8 +90,9 @@ impl Reading {
     }
 
     pub fn to_json(&self) -> Value {
-        let parts =
-            |parts: &[Part]| -> Vec<[f64; 3]> { parts.iter().map(|part| [part.busy, part.iops, part.mbps]).collect() };
+        let parts = |parts: &[PartReading]| -> Vec<[f64; 3]> {
+            parts.iter().map(|part| [part.busy, part.iops, part.mbps]).collect()
+        };
         json!({
             "iops": self.iops, "mbps": self.mbps, "mean_ns": self.mean_ns, "percentile_ns": self.percentile_ns,
             "read_mean_ns": self.mean_each_ns[0], "write_mean_ns": self.mean_each_ns[1],
@@ -113,7 +114,7 @@ impl Reading {
         let list = |name: &str| value.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let part = |value: &Value| {
             let at = |index: usize| value.get(index).and_then(Value::as_f64).unwrap_or(0.0);
-            Part { busy: at(0), iops: at(1), mbps: at(2) }
+            PartReading { busy: at(0), iops: at(1), mbps: at(2) }
         };
         Ok(Self {
             iops: figure("iops")?,
@@ -140,19 +141,19 @@ mod tests {
 
     #[test]
     fn a_reading_survives_a_round_trip_through_json() {
-        let reading = Reading {
+        let reading = CellReading {
             iops: 1.5,
             mean_ns: 0.1,
             score: Some(2.0),
-            members: vec![Part { busy: 0.5, iops: 3.0, mbps: 4.0 }],
+            members: vec![PartReading { busy: 0.5, iops: 3.0, mbps: 4.0 }],
             curve: vec![9.0, 8.0],
             unsteady: true,
-            ..Reading::default()
+            ..CellReading::default()
         };
         let text = reading.to_json().to_string();
         let back = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(Reading::from_json(&back), Ok(reading));
-        assert_eq!(Reading::from_json(&Reading::absent("why")), Err(NotApplicable::new("why")));
-        assert!(Reading::from_json(&json!({})).is_err());
+        assert_eq!(CellReading::from_json(&back), Ok(reading));
+        assert_eq!(CellReading::from_json(&CellReading::absent("why")), Err(NotApplicable::new("why")));
+        assert!(CellReading::from_json(&json!({})).is_err());
     }
 }

@@ -8,9 +8,9 @@
 use openraid_methods::cell::{CellSpec, Effort, Pattern};
 use openraid_methods::gallery::{Edition, EDITIONS};
 use openraid_methods::report::assemble::{bed, limits, review, Chapter};
-use openraid_methods::report::data::{Fact, Review, Section};
+use openraid_methods::report::data::{Fact, ReportSection, Review};
 use openraid_methods::report::render;
-use openraid_methods::run::{fingerprint, write_atomically, Store};
+use openraid_methods::run::{fingerprint, write_atomically, CellStore};
 use openraid_models::Library;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -45,7 +45,7 @@ fn gallery(arguments: &[String]) -> Result<(), String> {
     }
     let folder = PathBuf::from(folder);
     let library = Library::builtin();
-    let store = Store::open(&folder.join("cells"), &fingerprint(&library)).map_err(|error| error.to_string())?;
+    let store = CellStore::open(&folder.join("cells"), &fingerprint(&library)).map_err(|error| error.to_string())?;
     let mut index = Review {
         title: "Five reviews, run again on simulated machines".into(),
         summary: vec![
@@ -65,7 +65,13 @@ fn gallery(arguments: &[String]) -> Result<(), String> {
 }
 
 /// Runs a review and writes its page. Returns its section of the index.
-fn one(library: &Library, edition: &Edition, effort: Effort, store: &Store, folder: &Path) -> Result<Section, String> {
+fn one(
+    library: &Library,
+    edition: &Edition,
+    effort: Effort,
+    store: &CellStore,
+    folder: &Path,
+) -> Result<ReportSection, String> {
     let suite = edition.suite(effort, SEED);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let chapters = edition.run(library, &suite, threads, store, |done, all| {
@@ -85,12 +91,12 @@ fn one(library: &Library, edition: &Edition, effort: Effort, store: &Store, fold
     page.files.push(Fact::new("All results as JSON", format!("{}.json", edition.name)));
     write(&folder.join(format!("{}.json", edition.name)), &json(&chapters)?)?;
     write(&folder.join(format!("{}.html", edition.name)), &render(&page))?;
-    Ok(Section {
+    Ok(ReportSection {
         method: edition.name.into(),
         question: title,
         how: page.summary.clone(),
         links: vec![Fact::new("The whole review", format!("{}.html", edition.name))],
-        ..Section::default()
+        ..ReportSection::default()
     })
 }
 

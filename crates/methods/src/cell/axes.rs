@@ -1,4 +1,4 @@
-//! The axes of a cell other than array and pattern. The language of claims has the same axes with the same ranges.
+//! The axes of a cell other than array and pattern, and their names, which the language of claims has too.
 //!
 //! If an axis is absent, the value of the pattern applies. If the pattern has none, the value of the system applies.
 
@@ -15,6 +15,8 @@ macro_rules! words {
         impl $name {
             /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+            /// The words of all values.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
             /// As it is written.
             #[must_use]
             pub const fn word(self) -> &'static str {
@@ -146,6 +148,80 @@ words! {
     }
 }
 
+words! {
+    /// The name of an axis, in the order in which calls of the language of claims are written.
+    Axis {
+        /// The controller's profile, which each cell names.
+        System = "system",
+        /// Percentage of reads.
+        Rd = "rd",
+        /// Outstanding requests of each worker.
+        Qd = "qd",
+        /// Outstanding requests of all workers.
+        Oio = "oio",
+        /// Threads of the generator.
+        Workers = "workers",
+        /// Simultaneous users of an application trace.
+        Users = "users",
+        /// Block size in bytes.
+        Bs = "bs",
+        /// Sequential clients on disjoint zones.
+        Th = "th",
+        /// In claims: a pattern other than the claim's own.
+        Pat = "pat",
+        /// Direction; in claims also the step of FC-Test.
+        Op = "op",
+        /// Step of the file-copy test.
+        Step = "step",
+        /// File-set.
+        Set = "set",
+        /// File system model.
+        Fs = "fs",
+        /// Application trace.
+        App = "app",
+        /// Write-back or write-through.
+        Cache = "cache",
+        /// Size of the controller's cache, MiB.
+        CacheMib = "cache_mib",
+        /// Another controller with the same drives.
+        Ctl = "ctl",
+        /// Another host bus.
+        Bus = "bus",
+        /// Other drives.
+        Drive = "drive",
+        /// Devices of a journal.
+        Journal = "journal",
+        /// Size of a chunk, bytes.
+        Chunk = "chunk",
+        /// Test zone.
+        Zone = "zone",
+        /// In claims: place on the transfer graph.
+        Pos = "pos",
+        /// Cycle of the two-cycle order test.
+        Cyc = "cyc",
+        /// The step after the random cycle.
+        After = "after",
+        /// Load of the same kind before the measurement, in seconds.
+        WarmS = "warm_s",
+        /// Length of the measurement, in seconds.
+        Secs = "secs",
+        /// One slow member in the array.
+        Slow = "slow",
+        /// In claims: number of one member.
+        Member = "member",
+        /// Speed of the host's CPU.
+        HostSpeed = "host_speed",
+        /// Repetition.
+        Rep = "rep",
+        /// In claims: members, for `survive_fraction`.
+        N = "n",
+        /// In claims: failures, for `survive_fraction`.
+        K = "k",
+        /// In claims: percentile, for `pctl_us`.
+        P = "p",
+    }
+}
+
 /// The axes. All are optional.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -259,7 +335,7 @@ mod range {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AxisError {
     /// The axis.
-    pub axis: &'static str,
+    pub axis: Axis,
     /// The fault and its remedy.
     pub reason: String,
 }
@@ -273,7 +349,7 @@ impl fmt::Display for AxisError {
 impl std::error::Error for AxisError {}
 
 fn within<T: PartialOrd + fmt::Display + Copy>(
-    axis: &'static str,
+    axis: Axis,
     value: Option<T>,
     (least, most): (T, T),
 ) -> Result<(), AxisError> {
@@ -291,19 +367,19 @@ impl Axes {
     /// # Errors
     /// The first axis whose value is outside its range, with that range.
     pub fn check(&self) -> Result<(), AxisError> {
-        within("rd", self.rd, (0, 100))?;
-        within("qd", self.qd, range::QD)?;
-        within("oio", self.oio, range::OIO)?;
-        within("workers", self.workers, range::WORKERS)?;
-        within("users", self.users, range::WORKERS)?;
-        within("th", self.th, range::TH)?;
-        within("bs", self.bs, range::BS)?;
-        within("secs", self.secs, range::SECS)?;
-        within("warm_s", self.warm_s, (0, range::SECS.1))?;
-        within("cache_mib", self.cache_mib, range::CACHE_MIB)?;
-        within("host_speed", self.host_speed_percent, range::HOST_SPEED)?;
+        within(Axis::Rd, self.rd, (0, 100))?;
+        within(Axis::Qd, self.qd, range::QD)?;
+        within(Axis::Oio, self.oio, range::OIO)?;
+        within(Axis::Workers, self.workers, range::WORKERS)?;
+        within(Axis::Users, self.users, range::WORKERS)?;
+        within(Axis::Th, self.th, range::TH)?;
+        within(Axis::Bs, self.bs, range::BS)?;
+        within(Axis::Secs, self.secs, range::SECS)?;
+        within(Axis::WarmS, self.warm_s, (0, range::SECS.1))?;
+        within(Axis::CacheMib, self.cache_mib, range::CACHE_MIB)?;
+        within(Axis::HostSpeed, self.host_speed_percent, range::HOST_SPEED)?;
         if self.bs.is_some_and(|bs| !bs.is_multiple_of(512)) {
-            return Err(AxisError { axis: "bs", reason: "give a whole number of 512-byte sectors".into() });
+            return Err(AxisError { axis: Axis::Bs, reason: "give a whole number of 512-byte sectors".into() });
         }
         Ok(())
     }
@@ -367,12 +443,12 @@ mod tests {
 
     #[test]
     fn absent_axes_are_not_written_and_fall_back_to_others() {
-        let own = Axes { qd: Some(4), ..Axes::default() };
-        assert_eq!(serde_json::to_string(&own).unwrap(), r#"{"qd":4}"#);
-        let both = own.or(&Axes { qd: Some(16), bs: Some(4096), ..Axes::default() });
+        let deep = Axes { qd: Some(4), ..Axes::default() };
+        assert_eq!(serde_json::to_string(&deep).unwrap(), r#"{"qd":4}"#);
+        let both = deep.or(&Axes { qd: Some(16), bs: Some(4096), ..Axes::default() });
         assert_eq!((both.qd, both.bs), (Some(4), Some(4096)));
         let journal = Axes { journal: Some("x".into()), ..Axes::default() };
-        let with = |own: Axes| own.or(&journal).journal;
+        let with = |axes: Axes| axes.or(&journal).journal;
         assert_eq!(with(Axes { cache_mib: Some(64), ..Axes::default() }).as_deref(), Some("x"));
         assert_eq!(with(Axes { cache_mib: Some(0), ..Axes::default() }), None);
         assert_eq!(with(Axes { cache: Some(CacheMode::WriteThrough), ..Axes::default() }), None);

@@ -78,35 +78,35 @@ impl Beside<'_> {
 /// Combines the results of all drives: rates are added, and the latencies are those of all requests.
 fn together(cell: &CellSpec, all: &[CellResult]) -> CellResult {
     let mut whole = CellResult { spec: cell.clone(), ..all[0].clone() };
-    for own in &all[1..] {
-        whole.elapsed_ns = whole.elapsed_ns.max(own.elapsed_ns);
-        whole.requests += own.requests;
-        whole.iops += own.iops;
-        whole.mbps += own.mbps;
-        whole.flushes += own.flushes;
-        whole.errors += own.errors;
-        whole.capacity += own.capacity;
-        whole.steady &= own.steady;
-        whole.workers.extend_from_slice(&own.workers);
-        for (sum, part) in [(&mut whole.reads, &own.reads), (&mut whole.writes, &own.writes)] {
+    for result in &all[1..] {
+        whole.elapsed_ns = whole.elapsed_ns.max(result.elapsed_ns);
+        whole.requests += result.requests;
+        whole.iops += result.iops;
+        whole.mbps += result.mbps;
+        whole.flushes += result.flushes;
+        whole.errors += result.errors;
+        whole.capacity += result.capacity;
+        whole.steady &= result.steady;
+        whole.workers.extend_from_slice(&result.workers);
+        for (sum, part) in [(&mut whole.reads, &result.reads), (&mut whole.writes, &result.writes)] {
             sum.requests += part.requests;
             sum.bytes += part.bytes;
             sum.latency.merge(&part.latency);
         }
         // Each generator has a thread of its own, so the busiest thread is the limit.
-        for component in &own.components {
+        for component in &result.components {
             match whole.components.iter_mut().find(|known| known.name == component.name) {
                 Some(known) => known.busy = known.busy.max(component.busy),
                 None => whole.components.push(component.clone()),
             }
         }
-        whole.host_cpu = whole.host_cpu.zip(own.host_cpu).map(|(sum, part)| sum + part);
-        for flag in &own.flags {
+        whole.host_cpu = whole.host_cpu.zip(result.host_cpu).map(|(sum, part)| sum + part);
+        for flag in &result.flags {
             if !whole.flags.contains(flag) {
                 whole.flags.push(flag.clone());
             }
         }
-        for note in &own.notes {
+        for note in &result.notes {
             if !whole.notes.contains(note) {
                 whole.notes.push(note.clone());
             }

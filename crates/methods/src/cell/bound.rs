@@ -23,7 +23,7 @@
 
 use super::ceiling::Ceiling;
 use super::error::CellError;
-use super::plan::Plan;
+use super::plan::CellPlan;
 use super::spec::CellSpec;
 use super::subject::Level;
 use openraid_models::{
@@ -72,7 +72,7 @@ pub fn ways(library: &Library, spec: &MachineSpec) -> Result<Vec<Ceiling>, CellE
 /// # Errors
 /// A profile does not exist.
 pub fn ceilings(library: &Library, spec: &MachineSpec, cell: &CellSpec) -> Result<Vec<Ceiling>, CellError> {
-    let load = Plan::of(cell, u64::MAX >> 1, 512).ok();
+    let load = CellPlan::of(cell, u64::MAX >> 1, 512).ok();
     let array = Array::of(spec, cell, load.as_ref());
     let mut found = ways(library, spec)?;
     if spec.controller.kind == ControllerKind::Software {
@@ -111,7 +111,7 @@ struct Array {
 }
 
 impl Array {
-    fn of(spec: &MachineSpec, cell: &CellSpec, load: Option<&Plan>) -> Self {
+    fn of(spec: &MachineSpec, cell: &CellSpec, load: Option<&CellPlan>) -> Self {
         let array = &spec.array;
         let members = usize::from(array.members.max(cell.subject.members()));
         let writing = members.saturating_sub(array.degraded.into()).max(1);
@@ -161,10 +161,10 @@ impl Array {
                 all.iter().sum()
             }
         };
-        let for_reads = Rates { read: sum(self.reading, self.even && !copies, |own| own.read), write: 0.0 };
+        let for_reads = Rates { read: sum(self.reading, self.even && !copies, |rates| rates.read), write: 0.0 };
         let for_writes = Rates {
-            read: sum(self.writing, self.even, |own| own.read),
-            write: sum(self.writing, self.even, |own| own.write),
+            read: sum(self.writing, self.even, |rates| rates.read),
+            write: sum(self.writing, self.even, |rates| rates.write),
         };
         self.carried(name, for_reads, for_writes, shared)
     }
@@ -187,7 +187,7 @@ fn data(array: &ArraySpec, members: f64) -> f64 {
 }
 
 /// Are all requests at random addresses?
-fn is_random(load: &Plan) -> bool {
+fn is_random(load: &CellPlan) -> bool {
     load.spec.random_percent() >= 100.0
 }
 
@@ -202,11 +202,11 @@ fn links(library: &Library, spec: &MachineSpec, array: &Array) -> Result<Vec<Cei
         let whole = Rates { read: all(port.read.value), write: all(port.write.value) };
         return Ok(vec![array.carried("shared links of the members", whole, whole, half)]);
     }
-    let own = |drive: &DriveProfile| {
+    let rates_of = |drive: &DriveProfile| {
         let rate = if spec.is_held_back(drive, port) { port.lane_rate().value } else { drive.link_rate()? };
         Some(Rates { read: mbps(rate), write: mbps(rate) })
     };
-    let rates: Option<Vec<Rates>> = spec.drives.iter().map(own).collect();
+    let rates: Option<Vec<Rates>> = spec.drives.iter().map(rates_of).collect();
     let duplex = |drive: &DriveProfile| matches!(&drive.kind, DriveKind::Ssd(ssd) if ssd.link_duplex);
     let shared = half && !spec.drives.iter().any(duplex);
     Ok(rates.map(|rates| array.ceiling("links of the members", &rates, shared)).into_iter().collect())
@@ -232,19 +232,19 @@ fn medium(drive: &DriveProfile) -> Option<Rates> {
 /// random addresses.
 fn firmware(spec: &MachineSpec, array: &Array, bytes: u32) -> Option<Ceiling> {
     let rate = |ns: u64| f64::from(bytes) * 1e3 / ns as f64;
-    let own = |drive: &DriveProfile| match &drive.kind {
+    let rates_of = |drive: &DriveProfile| match &drive.kind {
         DriveKind::Ssd(ssd) => {
             Some(Rates { read: rate(ssd.serial_read.value.get()), write: rate(ssd.serial_write.value.get()) })
         }
         _ => None,
     };
-    let rates: Vec<Rates> = spec.drives.iter().map(own).collect::<Option<_>>()?;
+    let rates: Vec<Rates> = spec.drives.iter().map(rates_of).collect::<Option<_>>()?;
     Some(array.ceiling("firmware of the members", &rates, true))
 }
 
 /// The ceiling of disks that do one request at a time, each after a seek and half a turn. Reads of mirrors have no such
 /// ceiling, because a mirror reads the copy with the shortest seek. Cached writes have none, because a cache sorts them.
-fn positions(spec: &MachineSpec, array: &Array, load: &Plan) -> Option<Ceiling> {
+fn positions(spec: &MachineSpec, array: &Array, load: &CellPlan) -> Option<Ceiling> {
     let manner = load.spec.manner();
     let whole = load.zone.start == 0 && load.zone.len >= (u64::MAX >> 1) / 4096 * 4096;
     let alone = load.outstanding() == 1 && load.spec.lines().len() == 1 && manner.start.is_none() && whole;
@@ -261,8 +261,8 @@ fn positions(spec: &MachineSpec, array: &Array, load: &Plan) -> Option<Ceiling> 
     let best = |of: fn(&Rates) -> f64| rates.iter().map(of).fold(0.0, f64::max) * (1.0 + POSITIONS_PERCENT / 100.0);
     Some(Ceiling {
         name: "positions of the members".into(),
-        read_mbps: if copies { f64::INFINITY } else { best(|own| own.read) },
-        write_mbps: if cached { f64::INFINITY } else { best(|own| own.write) },
+        read_mbps: if copies { f64::INFINITY } else { best(|rates| rates.read) },
+        write_mbps: if cached { f64::INFINITY } else { best(|rates| rates.write) },
         shared: true,
     })
 }
@@ -285,8 +285,8 @@ mod tests {
         let library = Library::builtin();
         let cell = CellSpec { state, ..CellSpec::new("openraid", subject.parse().unwrap(), pattern).with(axes) };
         let all = ceilings(&library, &machine_spec(&library, &cell).unwrap(), &cell).unwrap();
-        let own = all.iter().find(|ceiling| ceiling.name == part).unwrap_or_else(|| panic!("no {part} in {all:?}"));
-        [own.read_mbps, own.write_mbps]
+        let ceiling = all.iter().find(|ceiling| ceiling.name == part).unwrap_or_else(|| panic!("no {part} in {all:?}"));
+        [ceiling.read_mbps, ceiling.write_mbps]
     }
 
     #[track_caller]

@@ -11,17 +11,17 @@ use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, Tr
 use super::ceiling::{cached, flag, Ceiling, Flag};
 use super::error::CellError;
 use super::pattern::Pattern;
-use super::plan::Plan;
+use super::plan::CellPlan;
 use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare, NOT_STEADY};
 use super::spec::CellSpec;
 use super::steady::DIRTY_CHANGE_SHARE;
 use super::warm::{start_over, warm, warm_up, Warmth, WINDOW_REQUESTS};
 use crate::imitation::{
-    bytes_of, sizes_within, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES,
+    bytes_of, sizes_within, AppUsers, FileCopy, Graph, Partition, PARTITION_BYTES, PLACES, PLACE_BYTES,
 };
-use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Step, Stop};
+use crate::load::{self, ClosedLoop, LoadSource, LoadStep, LoopOptions, Mixed, Script, Stop};
 use crate::metrics::{Recorder, Slices};
-use crate::target::{Counters, HostIo, IoKind, Target, MEMBER_PARTS};
+use crate::target::{HostIo, IoKind, Target, TargetCounters, MEMBER_PARTS};
 use openraid_units::{Bytes, Instant, Nanos};
 
 /// The minimum time of a measurement on a simulated target. A few thousand requests of an SSD end before any rare event
@@ -81,7 +81,7 @@ pub fn measure<T: Target + ?Sized>(target: &mut T, cell: &CellSpec) -> Result<Ce
 }
 
 /// The closed loop of a cell's load, before its first request.
-pub(super) fn closed_loop(cell: &CellSpec, plan: &Plan) -> ClosedLoop {
+pub(super) fn closed_loop(cell: &CellSpec, plan: &CellPlan) -> ClosedLoop {
     ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper)
 }
 
@@ -111,7 +111,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     }
     let load = left_behind(cell, before.clone());
     let (capacity, block) = (target.facts().capacity.get(), target.facts().block.get());
-    let plan = Plan::of(&load, capacity, block)?;
+    let plan = CellPlan::of(&load, capacity, block)?;
     if plan.spec.writes() && !target.facts().writable {
         return Err(read_only(target));
     }
@@ -144,7 +144,7 @@ fn left_behind(cell: &CellSpec, pattern: Pattern) -> CellSpec {
 
 /// The requests of a cell. The caches of a real target hold data that other cells have read, so each cell begins its
 /// streams at addresses of its own. A load that the user specified is an exception, because it gives its own start.
-fn source<T: Target + ?Sized>(target: &T, cell: &CellSpec, plan: &Plan) -> Mixed {
+fn source<T: Target + ?Sized>(target: &T, cell: &CellSpec, plan: &CellPlan) -> Mixed {
     let source = plan.source(cell.load_seed());
     let where_told = target.facts().simulated || matches!(cell.pattern, Pattern::Custom(_));
     if where_told {
@@ -160,7 +160,7 @@ fn pattern<T: Target + ?Sized>(
     mut notes: Vec<String>,
 ) -> Result<CellResult, CellError> {
     let (capacity, block) = (target.facts().capacity.get(), target.facts().block.get());
-    let plan = Plan::of(cell, capacity, block)?;
+    let plan = CellPlan::of(cell, capacity, block)?;
     if plan.spec.writes() && !target.facts().writable {
         return Err(read_only(target));
     }
@@ -254,7 +254,7 @@ impl Lasting {
         self,
         target: &mut T,
         closed: &mut ClosedLoop,
-        source: &mut dyn Source,
+        source: &mut dyn LoadSource,
     ) -> Result<(Measured, Recorder), CellError> {
         let measured = Measured::begin(target);
         let mut recorder = Recorder::new(self.workers);
@@ -332,8 +332,8 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
         );
         return Err(CellError::NotApplicable(reason));
     }
-    let from = Volume::new(fs, 0, partition);
-    let mut to = Volume::new(fs, if step == FileStep::CopyOther { partition } else { 0 }, partition);
+    let from = Partition::new(fs, 0, partition);
+    let mut to = Partition::new(fs, if step == FileStep::CopyOther { partition } else { 0 }, partition);
     if step == FileStep::CopySame {
         to.skip(bytes + bytes / 8);
     }
@@ -346,7 +346,7 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(1);
     let mut closed = ClosedLoop::new(options(cell, 1, 1));
-    let steps = FileCopy::new(step, sizes, from, to).filter(|step| simulated || matches!(step, Step::Ask(_)));
+    let steps = FileCopy::new(step, sizes, from, to).filter(|step| simulated || matches!(step, LoadStep::Ask(_)));
     let mut script = Script::new(steps);
     closed.run(target, &mut script, Stop::NEVER, Some(&mut recorder))?;
     let mut result = measured.end(target, cell, recorder, notes)?;
@@ -428,12 +428,12 @@ fn application<T: Target + ?Sized>(
     if !facts.writable {
         return Err(read_only(target));
     }
-    let room = Session::room(app, users);
-    let scale = Session::scale_for(app, users, facts.capacity.get());
+    let room = AppUsers::room(app, users);
+    let scale = AppUsers::scale_for(app, users, facts.capacity.get());
     // On a simulated target the sets must have the size of the reviews, or there is no result.
     let Some(scale) = scale.filter(|scale| !facts.simulated || *scale == WHOLE_SESSION) else {
         let who = if users == 1 { "the program needs".into() } else { format!("{users} users of the program need") };
-        let least = if facts.simulated { room } else { Session::room_least(app, users) };
+        let least = if facts.simulated { room } else { AppUsers::room_least(app, users) };
         let reason =
             format!("{who} a target of {}, this one has {}", Bytes(least).readable(), facts.capacity.readable());
         return Err(CellError::NotApplicable(reason));
@@ -450,7 +450,7 @@ fn application<T: Target + ?Sized>(
     }
     // The requests of an application do not depend on the array or its cache, so the work is the same for all.
     let seed = openraid_sim::random::mix(cell.seed ^ super::spec::digest(app.word()));
-    let mut session = Session::new(app, fs, users, seed, scale).with_kept(target.kept_descriptions());
+    let mut session = AppUsers::new(app, fs, users, seed, scale).with_kept(target.kept_descriptions());
     let mut closed = ClosedLoop::new(options(cell, users, 1));
     let wanted = session.start_bytes();
     let (mut start, mut begun) = (Recorder::new(users), 0);
@@ -471,7 +471,7 @@ fn application<T: Target + ?Sized>(
 /// The counters at the start of a measurement.
 pub(super) struct Measured {
     at: Instant,
-    before: Option<Counters>,
+    before: Option<TargetCounters>,
 }
 
 impl Measured {
@@ -490,8 +490,9 @@ impl Measured {
         let more = |now: Option<Bytes>, then: Option<Bytes>| {
             now.map_or(0.0, |now| now.get() as f64) - then.map_or(0.0, |then| then.get() as f64)
         };
-        let given =
-            |counters: &Counters| counters.members.iter().map(|member| member.written).sum::<u64>() as f64 * 512.0;
+        let given = |counters: &TargetCounters| {
+            counters.members.iter().map(|member| member.written).sum::<u64>() as f64 * 512.0
+        };
         let (dirty, held) = (more(after.dirty, before.dirty), more(after.held, before.held));
         dirty / recorder.writes.bytes as f64 + held / (given(&after) - given(before)).max(recorder.writes.bytes as f64)
     }
@@ -559,9 +560,9 @@ impl Measured {
     }
 }
 
-fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed: u64) {
+fn shares(result: &mut CellResult, before: &TargetCounters, after: &TargetCounters, elapsed: u64) {
     let share = |busy: u64| if elapsed == 0 { 0.0 } else { (busy as f64 / elapsed as f64).min(1.0) };
-    let blank = crate::target::MemberCounters::default();
+    let blank = crate::target::MemberWork::default();
     for (number, member) in after.members.iter().enumerate() {
         let old = before.members.get(number).unwrap_or(&blank);
         let worked = |part: usize| member.busy[part].get() - old.busy[part].get();
@@ -611,12 +612,12 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
 /// # Errors
 /// See [`CellError`].
 pub fn footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError> {
-    let own = own_footprint(cell, capacity)?;
+    let of_load = own_footprint(cell, capacity)?;
     if cell.axes.cyc.is_none() && cell.axes.after.is_none() {
-        return Ok(own);
+        return Ok(of_load);
     }
     // The load that runs before may have larger requests.
-    [Pattern::FileServer, Pattern::Sequential].into_iter().try_fold(own, |(bytes, outstanding), before| {
+    [Pattern::FileServer, Pattern::Sequential].into_iter().try_fold(of_load, |(bytes, outstanding), before| {
         let before = own_footprint(&left_behind(cell, before), capacity)?;
         Ok((bytes.max(before.0), outstanding.max(before.1)))
     })
@@ -631,7 +632,7 @@ fn own_footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError
             Ok((bytes, users.max(cell.axes.qd.unwrap_or(4))))
         }
         _ => {
-            let plan = Plan::of(cell, capacity, 512)?;
+            let plan = CellPlan::of(cell, capacity, 512)?;
             Ok((plan.spec.bytes_max(), plan.outstanding()))
         }
     }
@@ -649,7 +650,7 @@ pub fn writes(cell: &CellSpec) -> bool {
         },
         _ => {
             let before = matches!(cell.axes.cyc, Some(Cycle::First)) || cell.axes.after.is_some();
-            before || Plan::of(cell, u64::MAX >> 1, 512).map_or(true, |plan| plan.spec.writes())
+            before || CellPlan::of(cell, u64::MAX >> 1, 512).map_or(true, |plan| plan.spec.writes())
         }
     }
 }

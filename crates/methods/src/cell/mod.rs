@@ -19,7 +19,8 @@ mod taken;
 mod warm;
 
 pub use axes::{
-    Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
+    Axes, Axis, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp,
+    ZoneChoice,
 };
 pub use beside::{Beside, OpenDrive};
 pub(crate) use bound::bus;
@@ -30,7 +31,7 @@ pub use error::CellError;
 pub use measure::{builtin, footprint, measure, writes};
 pub use open::{replay, replay_outstanding};
 pub use pattern::{Defaults, Pattern, TraceName};
-pub use plan::Plan;
+pub use plan::CellPlan;
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
 pub(crate) use run::run_counted;
 pub use run::{drive_state, machine_spec, mixed, run_cell, run_cell_with, run_trace, run_trace_with};

@@ -3,12 +3,12 @@
 
 use super::error::CellError;
 use super::measure::{read_only, Measured};
-use super::plan::Plan;
+use super::plan::CellPlan;
 use super::result::CellResult;
 use super::spec::CellSpec;
-use crate::load::{self, OpenRun, Pace, Paced, OUTSTANDING_MAX, WAITING_MAX};
+use crate::load::{self, ArrivalPace, OpenRun, PacedSource, OUTSTANDING_MAX, WAITING_MAX};
 use crate::metrics::Recorder;
-use crate::reader::Trace;
+use crate::reader::RequestTrace;
 use crate::target::{Target, PAYLOAD_BYTES_MAX};
 use openraid_units::Nanos;
 
@@ -16,7 +16,11 @@ use openraid_units::Nanos;
 ///
 /// # Errors
 /// See [`CellError`]. A trace with addresses after the end of the target is not applicable.
-pub fn replay<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
+pub fn replay<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    trace: &RequestTrace,
+) -> Result<CellResult, CellError> {
     if trace.writes() && !target.facts().writable {
         return Err(read_only(target));
     }
@@ -36,7 +40,7 @@ pub fn replay<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, trace: &Trace
 
 /// Maximum number of requests of a trace that a target gets at the same time. On a real target the memory limits it.
 #[must_use]
-pub fn replay_outstanding(trace: &Trace) -> u32 {
+pub fn replay_outstanding(trace: &RequestTrace) -> u32 {
     let frame = u64::from(trace.bytes_max().max(1)).next_multiple_of(4096);
     let most = (PAYLOAD_BYTES_MAX / frame).clamp(1, OUTSTANDING_MAX as u64);
     u32::try_from(most).expect("at most 4096")
@@ -74,7 +78,7 @@ fn coming(within: Nanos, gap: Nanos, think: Option<(u32, u64)>) -> u64 {
 pub(super) fn paced<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
-    plan: &Plan,
+    plan: &CellPlan,
     rate: u32,
     mut notes: Vec<String>,
 ) -> Result<CellResult, CellError> {
@@ -85,7 +89,7 @@ pub(super) fn paced<T: Target + ?Sized>(
     let mut source = plan.source(cell.load_seed());
     let room = plan.outstanding();
     let mut run = |target: &mut T, seconds: u32, recorder: &mut Recorder| {
-        let mut arrivals = Paced::new(&mut source, Pace::Even(gap), cell.load_seed());
+        let mut arrivals = PacedSource::new(&mut source, ArrivalPace::Even(gap), cell.load_seed());
         let end = Nanos::from_secs(u64::from(seconds));
         load::run_open(target, &mut arrivals, Nanos::ZERO, end, room as usize, recorder)
     };
@@ -124,7 +128,7 @@ mod tests {
             for gap in [1, 3, 10] {
                 for within in 0..200 {
                     let mut source = source();
-                    let mut arrivals = Paced::new(&mut source, Pace::Even(Nanos(gap)), 1);
+                    let mut arrivals = PacedSource::new(&mut source, ArrivalPace::Even(Nanos(gap)), 1);
                     let come = std::iter::from_fn(|| arrivals.next()).take_while(|(at, _)| at.get() < within);
                     let counted = coming(Nanos(within), Nanos(gap), think);
                     assert_eq!(counted, come.count() as u64, "{within} by {gap}, {think:?}");

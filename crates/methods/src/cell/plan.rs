@@ -5,7 +5,7 @@ use super::error::CellError;
 use super::pattern::Pattern;
 use super::spec::CellSpec;
 use super::subject::Level;
-use crate::load::{self, AccessSpec, Manner, Mixed, Zone};
+use crate::load::{self, AccessManner, AccessSpec, Mixed, Zone};
 use openraid_units::{Bytes, Nanos};
 
 /// The first 32 GB (10^9 bytes each), to which reviews restrict some tests.
@@ -17,7 +17,7 @@ const SMALL_PART: u64 = 8;
 
 /// A load of access patterns.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct CellPlan {
     /// The requested load.
     pub spec: AccessSpec,
     /// Number of workers.
@@ -32,7 +32,7 @@ pub struct Plan {
     pub zone: Zone,
 }
 
-impl Plan {
+impl CellPlan {
     /// The load of a cell on a target of this capacity and block size. The pattern must be an access specification:
     /// files, applications and the transfer graph have loads of their own.
     ///
@@ -119,7 +119,7 @@ pub fn all_of_it(capacity: u64) -> String {
 /// The part of the target that is used, in whole pages.
 fn zone(
     choice: Option<ZoneChoice>,
-    manner: Manner,
+    manner: AccessManner,
     capacity: u64,
     block: u64,
     is_real: bool,
@@ -186,8 +186,8 @@ mod tests {
 
     const SIZE: u64 = 100 << 30;
 
-    fn plan(subject: &str, pattern: Pattern, axes: Axes) -> Result<Plan, CellError> {
-        Plan::of(&CellSpec::new("x", subject.parse().unwrap(), pattern).with(axes), SIZE, 512)
+    fn plan(subject: &str, pattern: Pattern, axes: Axes) -> Result<CellPlan, CellError> {
+        CellPlan::of(&CellSpec::new("x", subject.parse().unwrap(), pattern).with(axes), SIZE, 512)
     }
 
     #[test]
@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn a_custom_load_stays_in_the_area_that_it_was_given() {
         let at = |start, len| {
-            let spec = load::one_size("own", 4096, 100, 100).in_manner(Manner { start, len, ..Manner::default() });
+            let spec =
+                load::one_size("own", 4096, 100, 100).in_manner(AccessManner { start, len, ..AccessManner::default() });
             plan("single", Pattern::Custom(spec), Axes::default())
         };
         assert_eq!(at(Some(1 << 30), Some(1 << 20)).unwrap().zone, Zone { start: 1 << 30, len: 1 << 20 });
@@ -243,12 +244,12 @@ mod tests {
     fn an_axis_without_meaning_is_not_applicable() {
         let first = Axes { zone: Some(ZoneChoice::First32g), ..Axes::default() };
         let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::Workstation).with(first);
-        assert!(Plan::of(&cell, 32_000_004_096, 512).is_ok());
-        let error = Plan::of(&cell, 512 << 20, 512).unwrap_err().to_string();
+        assert!(CellPlan::of(&cell, 32_000_004_096, 512).is_ok());
+        let error = CellPlan::of(&cell, 512 << 20, 512).unwrap_err().to_string();
         assert!(error.contains("the first 32 GB are all of it"), "{error}");
         // A real target uses a part in proportion to its size, and a note says so.
         let real = CellSpec { effort: crate::review::Performance::real_effort(10), ..cell.clone() };
-        assert_eq!(Plan::of(&real, 512 << 20, 512).unwrap().zone, Zone { start: 0, len: 64 << 20 });
+        assert_eq!(CellPlan::of(&real, 512 << 20, 512).unwrap().zone, Zone { start: 0, len: 64 << 20 });
         assert!(scaled(&real, 512 << 20).unwrap().starts_with("SCALED") && scaled(&cell, 512 << 20).is_none());
         assert_eq!(scaled(&real, 64_000_000_000), None);
         let bs = Axes { bs: Some(4096), ..Axes::default() };
@@ -256,11 +257,11 @@ mod tests {
         for (workers, zones) in [(1, "too small: one zone of 65536 bytes, for"), (4, "4 zones, each of 16384 bytes")] {
             let axes = Axes { bs: Some(1 << 20), workers: Some(workers), ..Axes::default() };
             let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::Sequential).with(axes);
-            let error = Plan::of(&cell, 65_536, 512).unwrap_err().to_string();
+            let error = CellPlan::of(&cell, 65_536, 512).unwrap_err().to_string();
             assert!(error.contains(zones) && error.contains("use a larger target"), "{error}");
         }
         let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::ResponseTime);
-        let error = Plan::of(&cell, SIZE, 4096).unwrap_err().to_string();
+        let error = CellPlan::of(&cell, SIZE, 4096).unwrap_err().to_string();
         assert!(error.contains("blocks of 4096 bytes"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a cell on the simulated machine that the cell describes.
 
-use super::axes::{Axes, AxisError, CacheMode};
+use super::axes::{Axes, Axis, AxisError, CacheMode};
 use super::bound::ceilings;
 use super::ceiling::flag;
 use super::error::CellError;
@@ -9,7 +9,7 @@ use super::open::replay;
 use super::result::CellResult;
 use super::spec::{ArrayState, CellSpec};
 use super::subject::{Level, Subject};
-use crate::reader::Trace;
+use crate::reader::RequestTrace;
 use crate::target::SimTarget;
 use openraid_drives::DriveState;
 use openraid_models::{BusProfile, DriveProfile, Library, LookupError};
@@ -53,7 +53,7 @@ pub(crate) fn run_counted(
     library: &Library,
     cell: &CellSpec,
     spec: &MachineSpec,
-    trace: Option<&Trace>,
+    trace: Option<&RequestTrace>,
     events: &AtomicU64,
 ) -> Result<CellResult, CellError> {
     cell.check()?;
@@ -74,7 +74,7 @@ pub(crate) fn run_counted(
 ///
 /// # Errors
 /// See [`CellError`]; a trace that does not fit is not applicable.
-pub fn run_trace(library: &Library, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
+pub fn run_trace(library: &Library, cell: &CellSpec, trace: &RequestTrace) -> Result<CellResult, CellError> {
     run_trace_with(library, cell, &machine_spec(library, cell)?, trace)
 }
 
@@ -86,7 +86,7 @@ pub fn run_trace_with(
     library: &Library,
     cell: &CellSpec,
     spec: &MachineSpec,
-    trace: &Trace,
+    trace: &RequestTrace,
 ) -> Result<CellResult, CellError> {
     run_counted(library, cell, spec, Some(trace), &AtomicU64::new(0))
 }
@@ -154,7 +154,7 @@ fn journal(library: &Library, cell: &CellSpec) -> Result<Vec<DriveProfile>, Cell
     let all: usize = parts.iter().map(|(count, _)| usize::from(*count)).sum();
     if all > machine::JOURNAL_DEVICES_MAX {
         let reason = format!("a journal is on one device or on two that hold the same, not on {all}");
-        return Err(AxisError { axis: "journal", reason }.into());
+        return Err(AxisError { axis: Axis::Journal, reason }.into());
     }
     let mut devices = Vec::new();
     for (count, name) in parts {
@@ -178,7 +178,7 @@ fn host_bus<'a>(library: &'a Library, name: &str) -> Result<&'a BusProfile, Cell
     if library.bus(name).is_ok_and(|bus| bus.lanes > 1) {
         reason += ". Drives on an expander: --system openraid-expander, plain-hba-expander";
     }
-    Err(AxisError { axis: "bus", reason }.into())
+    Err(AxisError { axis: Axis::Bus, reason }.into())
 }
 
 /// How full the SSDs of a cell's machine have been written.
@@ -204,7 +204,7 @@ fn regular_drives(
     let (all, members) = (mixed.iter().map(|(count, _)| u32::from(*count)).sum::<u32>(), u32::from(subject.members()));
     if all != members && members > 1 {
         let reason = format!("{all} drives are given for an array of {members}; give as many");
-        return Err(AxisError { axis: "drive", reason }.into());
+        return Err(AxisError { axis: Axis::Drive, reason }.into());
     }
     let mut drives = Vec::new();
     for (count, name) in mixed {

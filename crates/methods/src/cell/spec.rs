@@ -1,6 +1,6 @@
 //! The description of a cell, and its identity.
 
-use super::axes::{Axes, AxisError};
+use super::axes::{Axes, Axis, AxisError};
 use super::pattern::Pattern;
 use super::subject::Subject;
 use openraid_sim::random::mix;
@@ -103,7 +103,7 @@ impl CellSpec {
     pub fn check(&self) -> Result<(), AxisError> {
         self.axes.check()?;
         if self.system.is_empty() {
-            return Err(AxisError { axis: "system", reason: "name a controller's profile".into() });
+            return Err(AxisError { axis: Axis::System, reason: "name a controller's profile".into() });
         }
         super::taken::check(self)
     }

@@ -5,51 +5,62 @@
 //! pattern. Axes of the load are valid for the patterns that use them. Set of files, file system and application are
 //! not checked: they select the imitation of a suite, and the other measurements of that suite may ignore them.
 
-use super::axes::{Axes, AxisError, Direction};
+use super::axes::{Axes, Axis, AxisError, Direction};
 use super::pattern::Pattern;
 use super::spec::CellSpec;
 use super::subject::Subject;
 
-/// The axes of the load that a pattern accepts, by the names that errors use.
+/// The axes of the load that a pattern accepts.
 #[must_use]
-pub const fn load_axes(pattern: &Pattern) -> &'static [&'static str] {
+pub const fn load_axes(pattern: &Pattern) -> &'static [Axis] {
     match pattern {
         Pattern::Database
         | Pattern::Random
         | Pattern::ResponseTime
         | Pattern::SsdSequential
         | Pattern::SsdRandom
-        | Pattern::Latency => &["rd", "op", "qd", "oio", "workers", "bs", "zone", "warm_s", "secs"],
-        Pattern::Sequential | Pattern::MultiThreaded => {
-            &["rd", "op", "qd", "oio", "workers", "bs", "zone", "warm_s", "secs", "th"]
+        | Pattern::Latency => {
+            &[Axis::Rd, Axis::Op, Axis::Qd, Axis::Oio, Axis::Workers, Axis::Bs, Axis::Zone, Axis::WarmS, Axis::Secs]
         }
+        Pattern::Sequential | Pattern::MultiThreaded => &[
+            Axis::Rd,
+            Axis::Op,
+            Axis::Qd,
+            Axis::Oio,
+            Axis::Workers,
+            Axis::Bs,
+            Axis::Zone,
+            Axis::WarmS,
+            Axis::Secs,
+            Axis::Th,
+        ],
         Pattern::FileServer | Pattern::WebServer | Pattern::Workstation | Pattern::Custom(_) => {
-            &["qd", "oio", "workers", "zone", "warm_s", "secs"]
+            &[Axis::Qd, Axis::Oio, Axis::Workers, Axis::Zone, Axis::WarmS, Axis::Secs]
         }
-        Pattern::FcTest => &["op", "step"],
-        Pattern::TransferGraph => &["qd"],
-        Pattern::Application => &["users"],
+        Pattern::FcTest => &[Axis::Op, Axis::Step],
+        Pattern::TransferGraph => &[Axis::Qd],
+        Pattern::Application => &[Axis::Users],
         Pattern::Trace(_) => &[],
     }
 }
 
 /// The given axes of the load.
-fn given(axes: &Axes) -> impl Iterator<Item = &'static str> {
+fn given(axes: &Axes) -> impl Iterator<Item = Axis> {
     let all = [
-        ("rd", axes.rd.is_some()),
-        ("op", axes.op.is_some()),
-        ("qd", axes.qd.is_some()),
-        ("oio", axes.oio.is_some()),
-        ("workers", axes.workers.is_some()),
-        ("users", axes.users.is_some()),
-        ("bs", axes.bs.is_some()),
-        ("th", axes.th.is_some()),
-        ("step", axes.step.is_some()),
-        ("zone", axes.zone.is_some()),
-        ("warm_s", axes.warm_s.is_some()),
-        ("secs", axes.secs.is_some()),
+        (Axis::Rd, axes.rd.is_some()),
+        (Axis::Op, axes.op.is_some()),
+        (Axis::Qd, axes.qd.is_some()),
+        (Axis::Oio, axes.oio.is_some()),
+        (Axis::Workers, axes.workers.is_some()),
+        (Axis::Users, axes.users.is_some()),
+        (Axis::Bs, axes.bs.is_some()),
+        (Axis::Th, axes.th.is_some()),
+        (Axis::Step, axes.step.is_some()),
+        (Axis::Zone, axes.zone.is_some()),
+        (Axis::WarmS, axes.warm_s.is_some()),
+        (Axis::Secs, axes.secs.is_some()),
     ];
-    all.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
+    all.into_iter().filter(|(_, is_given)| *is_given).map(|(axis, _)| axis)
 }
 
 /// Does every given axis have a meaning, and does none contradict another?
@@ -57,11 +68,11 @@ pub(super) fn check(cell: &CellSpec) -> Result<(), AxisError> {
     let (axes, pattern) = (&cell.axes, &cell.pattern);
     let taken = load_axes(pattern);
     // An axis may give the value that the transfer graph uses anyway.
-    let said = |axis: &str| {
+    let said = |axis: &Axis| {
         *pattern == Pattern::TransferGraph
             && match axis {
-                "rd" => axes.rd == Some(100),
-                "op" => axes.op == Some(Direction::Read),
+                Axis::Rd => axes.rd == Some(100),
+                Axis::Op => axes.op == Some(Direction::Read),
                 _ => false,
             }
     };
@@ -70,7 +81,9 @@ pub(super) fn check(cell: &CellSpec) -> Result<(), AxisError> {
             matches!(pattern, Pattern::FileServer | Pattern::WebServer | Pattern::Workstation | Pattern::Custom(_));
         let name = pattern.name();
         let reason = match (axis, pattern) {
-            ("bs" | "rd" | "op", _) if mix => format!("sizes and directions are fixed by the {name} mix; leave it out"),
+            (Axis::Bs | Axis::Rd | Axis::Op, _) if mix => {
+                format!("sizes and directions are fixed by the {name} mix; leave it out")
+            }
             (_, Pattern::Trace(_)) => format!("the trace {name} fixes the requests and their times; leave it out"),
             _ => format!("it means nothing to {name}; leave it out"),
         };
@@ -84,36 +97,36 @@ fn contradictions(axes: &Axes, subject: Subject) -> Result<(), AxisError> {
     let error = |axis, reason: String| Err(AxisError { axis, reason });
     match (axes.op, axes.rd) {
         (Some(Direction::Read), Some(rd)) if rd < 100 => {
-            return error("op", format!("read, and {rd} % of reads, contradict each other; give one of them"));
+            return error(Axis::Op, format!("read, and {rd} % of reads, contradict each other; give one of them"));
         }
         (Some(Direction::Write), Some(rd)) if rd > 0 => {
-            return error("op", format!("write, and {rd} % of reads, contradict each other; give one of them"));
+            return error(Axis::Op, format!("write, and {rd} % of reads, contradict each other; give one of them"));
         }
         _ => {}
     }
     if let (Some(qd), Some(oio)) = (axes.qd, axes.oio) {
         return error(
-            "oio",
+            Axis::Oio,
             format!("{oio} outstanding of all and {qd} of each worker are two depths; give one of them"),
         );
     }
     if let (Some(th), Some(workers)) = (axes.th, axes.workers) {
         if th != workers {
-            return error("th", format!("{th} clients are {th} workers, not {workers}; leave the workers out"));
+            return error(Axis::Th, format!("{th} clients are {th} workers, not {workers}; leave the workers out"));
         }
     }
     if axes.step.is_some() && axes.op.is_some() {
-        return error("op", "the step says it already; leave it out".into());
+        return error(Axis::Op, "the step says it already; leave it out".into());
     }
     if let (Some(_), Some(cache)) = (&axes.journal, axes.cache) {
         let reason =
             format!("{cache}, and a journal that acknowledges writes, contradict each other; give one of them");
-        return error("cache", reason);
+        return error(Axis::Cache, reason);
     }
     let named =
         matches!(subject, Subject::Best15k | Subject::Ssd2009 | Subject::DesktopSsd | Subject::S3500 | Subject::S3700);
     match &axes.drive {
-        Some(drive) if named => error("drive", format!("{subject} is a drive itself; measure single with {drive}")),
+        Some(drive) if named => error(Axis::Drive, format!("{subject} is a drive itself; measure single with {drive}")),
         _ => Ok(()),
     }
 }
@@ -124,12 +137,12 @@ fn own_load(pattern: &Pattern, axes: &Axes) -> Result<(), AxisError> {
     let manner = spec.manner();
     let error = |axis, reason: String| Err(AxisError { axis, reason });
     if axes.zone.is_some() && (manner.start.is_some() || manner.len.is_some()) {
-        return error("zone", format!("{} says itself which part is used; leave it out", spec.name()));
+        return error(Axis::Zone, format!("{} says itself which part is used; leave it out", spec.name()));
     }
     match (manner.rate, axes.workers) {
         (Some(rate), Some(workers)) if workers > 1 => {
             let reason = format!("{rate} requests each second come from one worker; give one, and all their requests");
-            error("workers", reason)
+            error(Axis::Workers, reason)
         }
         _ => Ok(()),
     }
@@ -139,7 +152,7 @@ fn own_load(pattern: &Pattern, axes: &Axes) -> Result<(), AxisError> {
 mod tests {
     use super::super::axes::{CacheMode, FileStep, ZoneChoice};
     use super::*;
-    use crate::load::{one_size, Manner};
+    use crate::load::{one_size, AccessManner};
 
     fn said(subject: &str, pattern: &Pattern, axes: Axes) -> String {
         let cell = CellSpec::new("x", subject.parse().unwrap(), pattern.clone()).with(axes);
@@ -191,10 +204,10 @@ mod tests {
         let drive = Axes { drive: Some("x".into()), ..none.clone() };
         assert!(said("best15k", &Pattern::Database, drive.clone()).contains("is a drive itself"));
         assert_eq!(said("slow_single", &Pattern::Database, drive), "");
-        let own = |manner| Pattern::Custom(one_size("own", 4096, 100, 100).in_manner(manner));
-        let part = own(Manner { start: Some(4096), ..Manner::default() });
+        let custom = |manner| Pattern::Custom(one_size("own", 4096, 100, 100).in_manner(manner));
+        let part = custom(AccessManner { start: Some(4096), ..AccessManner::default() });
         assert!(said("single", &part, Axes { zone: Some(ZoneChoice::Full), ..none.clone() }).contains("which part"));
-        let paced = own(Manner { rate: Some(10), ..Manner::default() });
+        let paced = custom(AccessManner { rate: Some(10), ..AccessManner::default() });
         assert!(said("single", &paced, Axes { workers: Some(2), ..none }).contains("one worker"));
     }
 }

@@ -11,11 +11,11 @@
 
 use super::error::CellError;
 use super::measure::{closed_loop, options};
-use super::plan::Plan;
+use super::plan::CellPlan;
 use super::result::NOT_STEADY;
 use super::spec::CellSpec;
 use super::steady::{Steadiness, DIRTY_CHANGE_SHARE};
-use crate::load::{self, ClosedLoop, Mixed, Source, Stop};
+use crate::load::{self, ClosedLoop, LoadSource, Mixed, Stop};
 use crate::metrics::Recorder;
 use crate::target::Target;
 use openraid_units::{Bytes, Instant, Nanos};
@@ -41,8 +41,8 @@ const WARM_REQUESTS_MAX: u64 = 600_000;
 pub(super) fn warm_up<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
-    plan: &Plan,
-    source: &mut dyn Source,
+    plan: &CellPlan,
+    source: &mut dyn LoadSource,
     notes: &mut Vec<String>,
 ) -> Result<ClosedLoop, CellError> {
     let mut closed = closed_loop(cell, plan);
@@ -68,8 +68,8 @@ pub(super) fn warm_up<T: Target + ?Sized>(
 pub(super) fn start_over<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
-    plan: &Plan,
-    source: &mut dyn Source,
+    plan: &CellPlan,
+    source: &mut dyn LoadSource,
     mut before: ClosedLoop,
     notes: &mut Vec<String>,
 ) -> Result<ClosedLoop, CellError> {
@@ -112,7 +112,7 @@ fn holds_back<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
     closed: &mut ClosedLoop,
-    source: &mut dyn Source,
+    source: &mut dyn LoadSource,
 ) -> Result<bool, CellError> {
     if !target.facts().simulated || cell.axes.warm_s.is_some() {
         return Ok(false);
@@ -128,7 +128,7 @@ fn holds_back<T: Target + ?Sized>(
 fn press<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
-    plan: &Plan,
+    plan: &CellPlan,
     notes: &mut Vec<String>,
 ) -> Result<(), CellError> {
     let writes = plan.spec.lines().iter().map(|line| load::AccessLine { read: 0, ..*line }).collect();
@@ -180,7 +180,7 @@ pub(super) fn warm<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
     closed: &mut ClosedLoop,
-    source: &mut dyn Source,
+    source: &mut dyn LoadSource,
     outstanding: u32,
     notes: &mut Vec<String>,
 ) -> Result<Warmth, CellError> {
@@ -233,7 +233,7 @@ fn warm_by_the_clock<T: Target + ?Sized>(
     target: &mut T,
     seconds: u32,
     closed: &mut ClosedLoop,
-    source: &mut dyn Source,
+    source: &mut dyn LoadSource,
     notes: &mut Vec<String>,
 ) -> Result<(), CellError> {
     let begun = target.now();

@@ -13,7 +13,7 @@
 use super::kept::KeptPages;
 use super::volume::{PAGE, PARTITION_BYTES, RECORD_BYTES};
 use crate::cell::{FileSystem, TraceApp};
-use crate::load::{Request, Source, Step};
+use crate::load::{LoadRequest, LoadSource, LoadStep};
 use crate::target::IoKind;
 use openraid_sim::Random;
 use openraid_units::Bytes;
@@ -153,7 +153,7 @@ struct User {
 }
 
 /// The users of an application.
-pub struct Session {
+pub struct AppUsers {
     model: AppModel,
     layout: Layout,
     fs: FileSystem,
@@ -163,7 +163,7 @@ pub struct Session {
     kept: Option<KeptPages>,
 }
 
-impl Session {
+impl AppUsers {
     /// A session with this number of users, each with a working set of his own, scaled to this number of thousandths.
     #[must_use]
     pub fn new(app: TraceApp, fs: FileSystem, users: u16, seed: u64, scale: u64) -> Self {
@@ -217,7 +217,7 @@ impl Session {
 
     /// The write that records that a file was closed and another opened. NTFS writes to its log before the MFT, FAT32
     /// to its table at the start of the partition.
-    fn note(&mut self) -> Request {
+    fn note(&mut self) -> LoadRequest {
         self.notes += 1;
         let Layout { base, descriptions_start, log, .. } = self.layout;
         let table = base.min(BASE_BYTES) / 4096;
@@ -225,7 +225,7 @@ impl Session {
             FileSystem::Ntfs => descriptions_start - log + self.notes * 4096 % log,
             FileSystem::Fat32 => (table / 256 + self.notes % (table / 4).clamp(1, 64)) * 4096,
         };
-        Request { kind: IoKind::Write, offset, len: 4096 }
+        LoadRequest { kind: IoKind::Write, offset, len: 4096 }
     }
 }
 
@@ -258,8 +258,8 @@ impl User {
     }
 }
 
-impl Source for Session {
-    fn next(&mut self, worker: u16) -> Step {
+impl LoadSource for AppUsers {
+    fn next(&mut self, worker: u16) -> LoadStep {
         let (model, fs, layout) = (self.model, self.fs, self.layout);
         let user = &mut self.users[usize::from(worker)];
         if user.looks {
@@ -273,7 +273,7 @@ impl Source for Session {
             };
             if !found {
                 let offset = layout.descriptions_start + page * PAGE;
-                return Step::Ask(Request { kind: IoKind::Read, offset, len: 4096 });
+                return LoadStep::Ask(LoadRequest { kind: IoKind::Read, offset, len: 4096 });
             }
         }
         if user.left == 0 {
@@ -282,17 +282,17 @@ impl Source for Session {
                 user.since -= model.file_bytes;
                 // The directories and the table of FAT32 are small, so the host keeps them in memory.
                 user.looks = fs == FileSystem::Ntfs;
-                return Step::Ask(self.note());
+                return LoadStep::Ask(self.note());
             }
         }
         user.left -= 1;
         if user.at + u64::from(user.len) > model.working_set {
             user.at = 0;
         }
-        let request = Request { kind: user.kind, offset: user.base + user.at, len: user.len };
+        let request = LoadRequest { kind: user.kind, offset: user.base + user.at, len: user.len };
         user.at += u64::from(user.len);
         user.since += u64::from(user.len);
-        Step::Ask(request)
+        LoadStep::Ask(request)
     }
 }
 
@@ -305,12 +305,12 @@ mod tests {
     fn a_session_stays_in_its_room_and_has_its_shares() {
         for app in TraceApp::ALL {
             for fs in FileSystem::ALL {
-                let mut session = Session::new(*app, *fs, 2, 7, WHOLE);
-                let room = Session::room(*app, 2);
+                let mut session = AppUsers::new(*app, *fs, 2, 7, WHOLE);
+                let room = AppUsers::room(*app, 2);
                 let (mut reads, mut notes) = (0, 0);
                 let count = 40_000;
                 for number in 0..count {
-                    let Step::Ask(request) = session.next(number % 2) else { panic!("it never ends") };
+                    let LoadStep::Ask(request) = session.next(number % 2) else { panic!("it never ends") };
                     assert!(request.offset + u64::from(request.len) <= room);
                     assert!(request.offset.is_multiple_of(4096));
                     let noted = request.offset < 256 << 20 || request.offset >= DESCRIPTIONS_START - LOG_BYTES;
@@ -327,10 +327,12 @@ mod tests {
     /// The reads of the MFT in a session of two users with this much room on its host: by page, and the openings of
     /// files.
     fn reads_of_descriptions(app: TraceApp, room: Bytes) -> (BTreeMap<u64, u64>, u64) {
-        let mut session = Session::new(app, FileSystem::Ntfs, 2, 7, WHOLE).with_kept(Some(room));
+        let mut session = AppUsers::new(app, FileSystem::Ntfs, 2, 7, WHOLE).with_kept(Some(room));
         let (mut pages, mut openings) = (BTreeMap::new(), 0);
         for number in 0..400_000u32 {
-            let Step::Ask(request) = session.next(u16::try_from(number % 2).unwrap()) else { panic!("it never ends") };
+            let LoadStep::Ask(request) = session.next(u16::try_from(number % 2).unwrap()) else {
+                panic!("it never ends")
+            };
             let log = DESCRIPTIONS_START - LOG_BYTES..DESCRIPTIONS_START;
             openings += u64::from(log.contains(&request.offset));
             if request.offset >= DESCRIPTIONS_START {
@@ -374,16 +376,16 @@ mod tests {
     fn a_session_on_a_small_target_is_the_same_with_smaller_sets() {
         for app in TraceApp::ALL {
             for capacity in [64 << 20, 900 << 20, 40 << 30u64] {
-                let Some(scale) = Session::scale_for(*app, 1, capacity) else { continue };
-                assert_eq!(scale == WHOLE, Session::room(*app, 1) <= capacity, "{app} {capacity}");
-                let mut session = Session::new(*app, FileSystem::Ntfs, 1, 7, scale);
+                let Some(scale) = AppUsers::scale_for(*app, 1, capacity) else { continue };
+                assert_eq!(scale == WHOLE, AppUsers::room(*app, 1) <= capacity, "{app} {capacity}");
+                let mut session = AppUsers::new(*app, FileSystem::Ntfs, 1, 7, scale);
                 for _ in 0..20_000 {
-                    let Step::Ask(request) = session.next(0) else { panic!("it never ends") };
+                    let LoadStep::Ask(request) = session.next(0) else { panic!("it never ends") };
                     assert!(request.offset + u64::from(request.len) <= capacity && request.offset.is_multiple_of(4096));
                 }
             }
         }
-        assert!(Session::scale_for(TraceApp::Winmark99, 1, 64 << 20).is_some_and(|scale| scale < 100));
-        assert_eq!(Session::scale_for(TraceApp::Winmark99, 1, 1 << 20), None);
+        assert!(AppUsers::scale_for(TraceApp::Winmark99, 1, 64 << 20).is_some_and(|scale| scale < 100));
+        assert_eq!(AppUsers::scale_for(TraceApp::Winmark99, 1, 1 << 20), None);
     }
 }

@@ -8,10 +8,10 @@
 //! The host's own time, which is independent of the array, is in [`super::volume`]: a time for each file, and one for
 //! the bytes that go through its file cache.
 
-use super::volume::Volume;
+use super::volume::Partition;
 use super::PIECE_BYTES;
 use crate::cell::{FileSet, FileStep};
-use crate::load::{Request, Step};
+use crate::load::{LoadRequest, LoadStep};
 use crate::target::IoKind;
 use openraid_sim::Random;
 use std::collections::VecDeque;
@@ -90,21 +90,21 @@ fn normal(random: &mut Random) -> f64 {
 pub struct FileCopy {
     step: FileStep,
     sizes: std::vec::IntoIter<u64>,
-    from: Volume,
-    to: Volume,
-    steps: VecDeque<Step>,
+    from: Partition,
+    to: Partition,
+    steps: VecDeque<LoadStep>,
 }
 
 impl FileCopy {
     /// Does `step` for files of these sizes. Files are read from `from` and created on `to`; both are on the target.
     #[must_use]
-    pub fn new(step: FileStep, sizes: Vec<u64>, from: Volume, to: Volume) -> Self {
+    pub fn new(step: FileStep, sizes: Vec<u64>, from: Partition, to: Partition) -> Self {
         Self { step, sizes: sizes.into_iter(), from, to, steps: VecDeque::new() }
     }
 
     fn push(&mut self, kind: IoKind, offset: u64, len: u64) {
         let len = u32::try_from(len).expect("a piece");
-        self.steps.push_back(Step::Ask(Request { kind, offset, len }));
+        self.steps.push_back(LoadStep::Ask(LoadRequest { kind, offset, len }));
     }
 
     /// All steps of one file.
@@ -113,8 +113,8 @@ impl FileCopy {
         let writes = self.step != FileStep::Read;
         let source = reads.then(|| self.from.place(bytes));
         let sink = writes.then(|| self.to.place(bytes));
-        let own = self.from.own_time(reads, writes);
-        self.steps.push_back(Step::Think(own));
+        let time = self.from.own_time(reads, writes);
+        self.steps.push_back(LoadStep::Think(time));
         if reads {
             for (offset, len) in self.from.look_up() {
                 self.push(IoKind::Read, offset, len);
@@ -128,10 +128,10 @@ impl FileCopy {
             let copying = self.from.copy_time(len);
             if let Some(start) = source {
                 self.push(IoKind::Read, start + done, len);
-                self.steps.push_back(Step::Think(copying));
+                self.steps.push_back(LoadStep::Think(copying));
             }
             if let Some(start) = sink {
-                self.steps.push_back(Step::Think(copying));
+                self.steps.push_back(LoadStep::Think(copying));
                 self.push(IoKind::Write, start + done, len);
                 for (offset, len) in self.to.grown(done + len) {
                     self.push(IoKind::Write, offset, len);
@@ -147,9 +147,9 @@ impl FileCopy {
 }
 
 impl Iterator for FileCopy {
-    type Item = Step;
+    type Item = LoadStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<LoadStep> {
         while self.steps.is_empty() {
             let bytes = self.sizes.next()?;
             self.file(bytes);
@@ -165,15 +165,15 @@ mod tests {
     use crate::cell::FileSystem;
 
     fn copied(step: FileStep, set: FileSet, fs: FileSystem) -> (u64, u64, u64) {
-        let from = Volume::new(fs, 0, PARTITION_BYTES);
+        let from = Partition::new(fs, 0, PARTITION_BYTES);
         let start = if step == FileStep::CopyOther { PARTITION_BYTES } else { 0 };
-        let mut to = Volume::new(fs, start, PARTITION_BYTES);
+        let mut to = Partition::new(fs, start, PARTITION_BYTES);
         if step == FileStep::CopySame {
             to.skip(bytes_of(set) + (64 << 20));
         }
         let (mut read, mut written, mut end) = (0, 0, 0);
         for step in FileCopy::new(step, file_sizes(set), from, to) {
-            let Step::Ask(request) = step else { continue };
+            let LoadStep::Ask(request) = step else { continue };
             assert!(request.len.is_multiple_of(4096) && request.offset.is_multiple_of(512));
             *(if request.kind == IoKind::Read { &mut read } else { &mut written }) += u64::from(request.len);
             end = end.max(request.offset + u64::from(request.len));
@@ -226,10 +226,10 @@ mod tests {
                 let sizes = sizes_within(*set, room);
                 assert!(sizes.len() >= 3 && sizes.iter().sum::<u64>() <= room, "{set} {mib}");
                 for fs in [FileSystem::Ntfs, FileSystem::Fat32] {
-                    let (from, to) = (Volume::new(fs, 0, partition), Volume::new(fs, partition, partition));
+                    let (from, to) = (Partition::new(fs, 0, partition), Partition::new(fs, partition, partition));
                     let all = FileCopy::new(FileStep::CopyOther, sizes.clone(), from, to);
                     let ends = all.filter_map(|step| match step {
-                        Step::Ask(request) => Some(request.offset + u64::from(request.len)),
+                        LoadStep::Ask(request) => Some(request.offset + u64::from(request.len)),
                         _ => None,
                     });
                     assert!(ends.max().is_some_and(|end| end <= 2 * partition), "{set} {mib}");

@@ -3,7 +3,7 @@
 //! WinBench reads everything. Here a range is read at each of a hundred positions. This gives the same curve in a
 //! hundredth of the time, because zones of a disk are much longer than the distance between two positions.
 
-use crate::load::{Request, Source, Step};
+use crate::load::{LoadRequest, LoadSource, LoadStep};
 use crate::target::IoKind;
 
 /// Number of positions in the graph.
@@ -47,14 +47,14 @@ impl Graph {
     }
 }
 
-impl Source for Graph {
-    fn next(&mut self, _worker: u16) -> Step {
+impl LoadSource for Graph {
+    fn next(&mut self, _worker: u16) -> LoadStep {
         if self.at + u64::from(GRAPH_REQUEST_BYTES) > self.end {
-            return Step::End;
+            return LoadStep::End;
         }
-        let request = Request { kind: IoKind::Read, offset: self.at, len: GRAPH_REQUEST_BYTES };
+        let request = LoadRequest { kind: IoKind::Read, offset: self.at, len: GRAPH_REQUEST_BYTES };
         self.at += u64::from(GRAPH_REQUEST_BYTES);
-        Step::Ask(request)
+        LoadStep::Ask(request)
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
         assert!(last.end <= capacity && capacity - last.end < u64::from(GRAPH_REQUEST_BYTES));
         let mut reads = 0;
         let mut graph = Graph::place(50, capacity, stretch);
-        while let Step::Ask(request) = graph.next(0) {
+        while let LoadStep::Ask(request) = graph.next(0) {
             assert!(request.offset + u64::from(request.len) <= capacity);
             reads += 1;
         }

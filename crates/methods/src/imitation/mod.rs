@@ -9,10 +9,10 @@ mod graph;
 mod kept;
 mod volume;
 
-pub use apps::{AppModel, Session};
+pub use apps::{AppModel, AppUsers};
 pub use files::{bytes_of, file_sizes, sizes_within, FileCopy};
 pub use graph::{Graph, GRAPH_REQUEST_BYTES, PLACES, PLACE_BYTES};
-pub use volume::{Volume, PARTITION_BYTES};
+pub use volume::{Partition, PARTITION_BYTES};
 
 /// Size of the pieces in which programs read and write files, in bytes.
 pub const PIECE_BYTES: u32 = 64 << 10;

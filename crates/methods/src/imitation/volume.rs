@@ -54,7 +54,7 @@ const COPY_NANOS_PER_KIB: (u64, u64) = (1_600, 1_440);
 
 /// A formatted partition.
 #[derive(Clone, Debug)]
-pub struct Volume {
+pub struct Partition {
     fs: FileSystem,
     start: u64,
     len: u64,
@@ -72,7 +72,7 @@ pub struct Volume {
     batch_start: u64,
 }
 
-impl Volume {
+impl Partition {
     /// A new partition at an offset of the target.
     #[must_use]
     pub fn new(fs: FileSystem, start: u64, len: u64) -> Self {
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn files_follow_one_another_and_never_overlap_metadata() {
         for fs in [FileSystem::Ntfs, FileSystem::Fat32] {
-            let mut volume = Volume::new(fs, 0, PARTITION_BYTES);
+            let mut volume = Partition::new(fs, 0, PARTITION_BYTES);
             let mut before = 0;
             for number in 0..3000u64 {
                 let bytes = 4096 + number * 4001;
@@ -308,9 +308,9 @@ mod tests {
 
     #[test]
     fn fat_writes_both_copies_and_ntfs_its_log_first() {
-        let mut fat = Volume::new(FileSystem::Fat32, 0, PARTITION_BYTES);
-        let mut ntfs = Volume::new(FileSystem::Ntfs, 0, PARTITION_BYTES);
-        let notes = |volume: &mut Volume| -> Vec<Vec<(u64, u64)>> {
+        let mut fat = Partition::new(FileSystem::Fat32, 0, PARTITION_BYTES);
+        let mut ntfs = Partition::new(FileSystem::Ntfs, 0, PARTITION_BYTES);
+        let notes = |volume: &mut Partition| -> Vec<Vec<(u64, u64)>> {
             (0..128).map(|_| (volume.place(4096), volume.note_down(4096)).1).filter(|pages| !pages.is_empty()).collect()
         };
         let fat_notes = notes(&mut fat);

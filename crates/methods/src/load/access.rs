@@ -48,9 +48,8 @@ impl AccessLine {
 #[derive(
     Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema,
 )]
-#[schema(as = AccessManner)]
 #[serde(default, deny_unknown_fields)]
-pub struct Manner {
+pub struct AccessManner {
     /// Number of requests after whose end a worker pauses, and the pause in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<(u32, u64)>,
@@ -69,7 +68,7 @@ pub struct Manner {
     pub len: Option<u64>,
 }
 
-impl Manner {
+impl AccessManner {
     /// Does the load have only default values?
     #[must_use]
     pub fn is_plain(&self) -> bool {
@@ -85,8 +84,8 @@ pub struct AccessSpec {
     /// Sizes of requests, with the share of each.
     lines: Vec<AccessLine>,
     /// The times of the requests, if they are not issued one after the other.
-    #[serde(skip_serializing_if = "Manner::is_plain")]
-    manner: Manner,
+    #[serde(skip_serializing_if = "AccessManner::is_plain")]
+    manner: AccessManner,
 }
 
 /// The specification as parsed, before it is checked.
@@ -96,7 +95,7 @@ struct Unchecked {
     name: String,
     lines: Vec<AccessLine>,
     #[serde(default)]
-    manner: Manner,
+    manner: AccessManner,
 }
 
 impl<'de> Deserialize<'de> for AccessSpec {
@@ -189,18 +188,18 @@ impl AccessSpec {
         if sum != 100 {
             return Err(AccessError::Shares(sum));
         }
-        Ok(Self { name: name.into(), lines, manner: Manner::default() })
+        Ok(Self { name: name.into(), lines, manner: AccessManner::default() })
     }
 
     /// The same requests with other times or positions.
     #[must_use]
-    pub fn in_manner(self, manner: Manner) -> Self {
+    pub fn in_manner(self, manner: AccessManner) -> Self {
         Self { manner, ..self }
     }
 
     /// The times and positions of requests.
     #[must_use]
-    pub const fn manner(&self) -> Manner {
+    pub const fn manner(&self) -> AccessManner {
         self.manner
     }
 

@@ -11,7 +11,7 @@
 //! A worker thinks as a whole, as fio's jobs and Iometer's workers do: its pause begins when all its outstanding
 //! requests have ended, and none of its slots asks before it is over.
 
-use super::{Source, Step};
+use super::{LoadSource, LoadStep};
 use crate::metrics::Recorder;
 use crate::target::{HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError};
 use openraid_sim::Random;
@@ -117,7 +117,7 @@ impl ClosedLoop {
     ///
     /// # Errors
     /// The target cannot continue.
-    pub fn run<T: Target + ?Sized, S: Source + ?Sized>(
+    pub fn run<T: Target + ?Sized, S: LoadSource + ?Sized>(
         &mut self,
         target: &mut T,
         source: &mut S,
@@ -193,7 +193,7 @@ impl ClosedLoop {
         index
     }
 
-    fn again<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: usize) {
+    fn again<T: Target + ?Sized, S: LoadSource + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: usize) {
         self.begin_pause(target.now(), usize::from(self.slots[slot].worker));
         if self.jitter == Nanos::ZERO {
             return self.ask(target, source, slot);
@@ -213,7 +213,7 @@ impl ClosedLoop {
 
     /// Handles a slot in the heap whose time has come. The time is that of its own request, or the end of its worker's
     /// pause.
-    fn wake<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: u32) {
+    fn wake<T: Target + ?Sized, S: LoadSource + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: u32) {
         let worker = &mut self.workers[usize::from(self.slots[slot as usize].worker)];
         if worker.pause != Pause::Running || worker.parked.first() != Some(&slot) {
             return self.ask(target, source, slot as usize);
@@ -224,29 +224,29 @@ impl ClosedLoop {
         }
     }
 
-    fn ask<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, index: usize) {
+    fn ask<T: Target + ?Sized, S: LoadSource + ?Sized>(&mut self, target: &mut T, source: &mut S, index: usize) {
         let now = target.now();
         let worker = self.slots[index].worker;
-        let own = &mut self.workers[usize::from(worker)];
-        if own.pause != Pause::None {
-            own.parked.push(u32::try_from(index).expect("few slots"));
+        let of_worker = &mut self.workers[usize::from(worker)];
+        if of_worker.pause != Pause::None {
+            of_worker.parked.push(u32::try_from(index).expect("few slots"));
             return;
         }
         match source.next(worker) {
-            Step::Ask(request) => {
+            LoadStep::Ask(request) => {
                 let slot = &mut self.slots[index];
                 *slot = Slot { worker, kind: request.kind, len: request.len, since: now, outstanding: true };
                 self.outstanding += 1;
-                own.outstanding += 1;
+                of_worker.outstanding += 1;
                 let (kind, offset, len) = (request.kind, request.offset, request.len);
                 target.submit(HostIo { id: index as u64, kind, offset, len, worker });
             }
-            Step::Think(time) => {
-                own.pause = Pause::Due(time);
-                own.parked.push(u32::try_from(index).expect("few slots"));
+            LoadStep::Think(time) => {
+                of_worker.pause = Pause::Due(time);
+                of_worker.parked.push(u32::try_from(index).expect("few slots"));
                 self.begin_pause(now, usize::from(worker));
             }
-            Step::End => {}
+            LoadStep::End => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 //! position in the zone.
 
 use super::access::AccessSpec;
-use super::{Request, Source, Step};
+use super::{LoadRequest, LoadSource, LoadStep};
 use crate::target::IoKind;
 use openraid_sim::random::mix;
 use openraid_sim::Random;
@@ -128,17 +128,17 @@ impl Mixed {
     }
 }
 
-impl Source for Mixed {
-    fn next(&mut self, number: u16) -> Step {
+impl LoadSource for Mixed {
+    fn next(&mut self, number: u16) -> LoadStep {
         let worker = &mut self.workers[usize::from(number)];
         if self.flush_every.is_some_and(|writes| worker.unflushed >= writes) {
             worker.unflushed = 0;
-            return Step::Ask(Request { kind: IoKind::Flush, offset: 0, len: 0 });
+            return LoadStep::Ask(LoadRequest { kind: IoKind::Flush, offset: 0, len: 0 });
         }
         if let Some((burst, time)) = self.think {
             if worker.burst == burst {
                 worker.burst = 0;
-                return Step::Think(time);
+                return LoadStep::Think(time);
             }
             worker.burst += 1;
         }
@@ -159,9 +159,9 @@ impl Source for Mixed {
         *position = place + len;
         let kind = if read < u64::from(line.read) { IoKind::Read } else { IoKind::Write };
         worker.unflushed += u32::from(kind == IoKind::Write);
-        let request = Request { kind, offset: zone.start + place, len: line.bytes };
+        let request = LoadRequest { kind, offset: zone.start + place, len: line.bytes };
         worker.strands.rotate_left(1);
-        Step::Ask(request)
+        LoadStep::Ask(request)
     }
 }
 
@@ -170,10 +170,10 @@ mod tests {
     use super::super::builtin::{file_server, one_size, workstation};
     use super::*;
 
-    fn requests(source: &mut Mixed, worker: u16, count: usize) -> Vec<Request> {
+    fn requests(source: &mut Mixed, worker: u16, count: usize) -> Vec<LoadRequest> {
         let mut found = Vec::new();
         while found.len() < count {
-            if let Step::Ask(request) = source.next(worker) {
+            if let LoadStep::Ask(request) = source.next(worker) {
                 found.push(request);
             }
         }
@@ -186,7 +186,7 @@ mod tests {
         let drawn = requests(&mut Mixed::new(&one_size("w", 4096, 50, 100), 1, zone, 1, 9).flushing(3), 0, 10_000);
         let flushes: Vec<usize> = (0..drawn.len()).filter(|at| drawn[*at].kind == IoKind::Flush).collect();
         assert!(flushes.len() > 1_000);
-        let writes = |part: &[Request]| part.iter().filter(|request| request.kind == IoKind::Write).count();
+        let writes = |part: &[LoadRequest]| part.iter().filter(|request| request.kind == IoKind::Write).count();
         assert!(flushes.windows(2).all(|pair| writes(&drawn[pair[0]..pair[1]]) == 3));
         assert!(flushes.iter().all(|at| drawn[*at - 1].kind == IoKind::Write && drawn[*at].len == 0));
     }
@@ -196,7 +196,8 @@ mod tests {
         let zone = Zone { start: 1 << 20, len: 1 << 30 };
         let count = 100_000;
         let drawn = requests(&mut Mixed::new(&file_server(), 1, zone, 1, 9), 0, count);
-        let share = |test: &dyn Fn(&Request) -> bool| drawn.iter().filter(|r| test(r)).count() as f64 / count as f64;
+        let share =
+            |test: &dyn Fn(&LoadRequest) -> bool| drawn.iter().filter(|r| test(r)).count() as f64 / count as f64;
         // Three standard errors of a share of 60 % among 100,000 are 0.0047.
         assert!((share(&|r| r.len == 4096) - 0.60).abs() < 0.0047);
         assert!((share(&|r| r.len == 65_536) - 0.10).abs() < 0.0029);
@@ -275,7 +276,7 @@ mod tests {
     fn a_worker_thinks_after_each_burst() {
         let zone = Zone { start: 0, len: 1 << 20 };
         let mut source = Mixed::new(&one_size("s", 512, 100, 100), 1, zone, 1, 1).thinking(2, Nanos(5));
-        let steps: Vec<bool> = (0..6).map(|_| matches!(source.next(0), Step::Think(_))).collect();
+        let steps: Vec<bool> = (0..6).map(|_| matches!(source.next(0), LoadStep::Think(_))).collect();
         assert_eq!(steps, [false, false, true, false, false, true]);
     }
 }

@@ -13,11 +13,11 @@ mod mixed;
 mod open;
 mod script;
 
-pub use access::{AccessError, AccessLine, AccessSpec, Manner, LINES_MAX, REQUEST_BYTES_MAX};
+pub use access::{AccessError, AccessLine, AccessManner, AccessSpec, LINES_MAX, REQUEST_BYTES_MAX};
 pub use builtin::{database, file_server, one_size, streaming, used_for, web_server, workstation, USES};
 pub use closed::{ClosedLoop, LoopOptions, Stop};
 pub use mixed::{Mixed, Zone};
-pub use open::{run_open, Arrivals, OpenRun, Pace, Paced, OUTSTANDING_MAX, WAITING_MAX};
+pub use open::{run_open, ArrivalPace, Arrivals, OpenRun, PacedSource, OUTSTANDING_MAX, WAITING_MAX};
 pub use script::Script;
 
 use crate::target::IoKind;
@@ -25,7 +25,7 @@ use openraid_units::Nanos;
 
 /// A request without its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct LoadRequest {
     /// Kind of the request.
     pub kind: IoKind,
     /// Offset of its first byte in the target.
@@ -36,9 +36,9 @@ pub struct Request {
 
 /// The next step of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum LoadStep {
     /// The worker sends this request.
-    Ask(Request),
+    Ask(LoadRequest),
     /// When its outstanding requests have ended, the worker pauses for this time and then continues.
     Think(Nanos),
     /// The worker has ended.
@@ -46,7 +46,7 @@ pub enum Step {
 }
 
 /// A source of the workers' next steps.
-pub trait Source {
+pub trait LoadSource {
     /// The next step of a worker that has just become free.
-    fn next(&mut self, worker: u16) -> Step;
+    fn next(&mut self, worker: u16) -> LoadStep;
 }

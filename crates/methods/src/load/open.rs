@@ -3,7 +3,7 @@
 //! The latency of a request counts from its scheduled time, so that a target that stalls cannot hide the requests that
 //! it delayed.
 
-use super::{Request, Source, Step};
+use super::{LoadRequest, LoadSource, LoadStep};
 use crate::metrics::Recorder;
 use crate::target::{HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError};
 use openraid_sim::Random;
@@ -19,7 +19,7 @@ pub const WAITING_MAX: usize = 1 << 20;
 
 /// The distribution of arrival times.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Pace {
+pub enum ArrivalPace {
     /// One request after each interval.
     Even(Nanos),
     /// Independent requests with this mean interval.
@@ -29,36 +29,36 @@ pub enum Pace {
 /// A source of requests and their times.
 pub trait Arrivals {
     /// The next request with its time since the start; times never decrease. None at the end.
-    fn next(&mut self) -> Option<(Nanos, Request)>;
+    fn next(&mut self) -> Option<(Nanos, LoadRequest)>;
 }
 
 /// A source whose times come from a pace.
-pub struct Paced<'a, S: ?Sized> {
+pub struct PacedSource<'a, S: ?Sized> {
     source: &'a mut S,
-    pace: Pace,
+    pace: ArrivalPace,
     random: Random,
     at: u64,
 }
 
-impl<'a, S: Source + ?Sized> Paced<'a, S> {
+impl<'a, S: LoadSource + ?Sized> PacedSource<'a, S> {
     /// The requests of a source's first worker.
-    pub fn new(source: &'a mut S, pace: Pace, seed: u64) -> Self {
+    pub fn new(source: &'a mut S, pace: ArrivalPace, seed: u64) -> Self {
         Self { source, pace, random: Random::derived(seed, 0x0a11), at: 0 }
     }
 }
 
-impl<S: Source + ?Sized> Arrivals for Paced<'_, S> {
-    fn next(&mut self) -> Option<(Nanos, Request)> {
+impl<S: LoadSource + ?Sized> Arrivals for PacedSource<'_, S> {
+    fn next(&mut self) -> Option<(Nanos, LoadRequest)> {
         let gap = match self.pace {
-            Pace::Even(gap) => gap.get(),
-            Pace::Poisson(mean) => exponential(&mut self.random, mean.get()),
+            ArrivalPace::Even(gap) => gap.get(),
+            ArrivalPace::Poisson(mean) => exponential(&mut self.random, mean.get()),
         };
         self.at += gap;
         loop {
             match self.source.next(0) {
-                Step::Ask(request) => return Some((Nanos(self.at), request)),
-                Step::Think(time) => self.at += time.get(),
-                Step::End => return None,
+                LoadStep::Ask(request) => return Some((Nanos(self.at), request)),
+                LoadStep::Think(time) => self.at += time.get(),
+                LoadStep::End => return None,
             }
         }
     }
@@ -113,7 +113,7 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
     let from = start + count_from;
     let mut asked: Vec<Option<Asked>> = vec![None; room];
     let mut free: Vec<usize> = (0..room).rev().collect();
-    let mut waiting: VecDeque<(Instant, Request)> = VecDeque::new();
+    let mut waiting: VecDeque<(Instant, LoadRequest)> = VecDeque::new();
     let mut run = OpenRun::default();
     let mut done: Vec<IoDone> = Vec::new();
     let mut coming = arrivals.next().filter(|(time, _)| *time < end);

@@ -286,7 +286,7 @@ pub(super) fn cache_sizes(suite: &Suite) -> Vec<CellSpec> {
 
 /// The load that the user specified, once for each subject.
 pub(super) fn own_load(suite: &Suite) -> Vec<CellSpec> {
-    let Some((pattern, axes)) = &suite.own else { return Vec::new() };
+    let Some((pattern, axes)) = &suite.given else { return Vec::new() };
     each(suite, pattern, std::iter::once(axes.clone()))
 }
 

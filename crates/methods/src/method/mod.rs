@@ -6,7 +6,7 @@
 mod cells;
 mod table;
 
-pub use table::{find, methods, rules, Shape, OWN};
+pub use table::{find, methods, rules, ReportShape, OWN};
 
 use crate::cell::{Axes, CellSpec, Effort, Pattern, Subject};
 use crate::target::TargetFacts;
@@ -27,7 +27,7 @@ pub struct Suite {
     /// Maximum number of drives side by side.
     pub drives: u16,
     /// The load of the method [`OWN`], if there is one.
-    pub own: Option<(Pattern, Axes)>,
+    pub given: Option<(Pattern, Axes)>,
     /// Drives, bus, cache and chunk of a simulated machine, unless a method sets them.
     pub machine: Axes,
 }
@@ -43,7 +43,7 @@ impl Suite {
             seed,
             repeat: 1,
             drives: cells::JBOD_MAX,
-            own: None,
+            given: None,
             machine: Axes::default(),
         }
     }
@@ -51,7 +51,7 @@ impl Suite {
 
 /// The requirements of a method on its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Needs {
+pub enum TargetNeeds {
     /// None: the method reads, or can work with only its cells that read.
     Reads,
     /// The method writes.
@@ -65,7 +65,7 @@ pub enum Needs {
 
 /// The kind of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum TargetKind {
     /// One existing target.
     Given,
     /// An array that the review creates, and can create again in another state.
@@ -78,7 +78,7 @@ impl Method {
     /// Does the method measure drives side by side, and not an array?
     #[must_use]
     pub const fn is_of_drives(&self) -> bool {
-        matches!(self.needs, Needs::Drives(_))
+        matches!(self.needs, TargetNeeds::Drives(_))
     }
 }
 
@@ -94,9 +94,9 @@ pub struct Method {
     /// The question that it answers.
     pub question: &'static str,
     /// Its requirements.
-    pub needs: Needs,
+    pub needs: TargetNeeds,
     /// The form of its results.
-    pub shape: Shape,
+    pub shape: ReportShape,
     /// Its cells.
     cells: fn(&Suite) -> Vec<CellSpec>,
 }
@@ -119,10 +119,10 @@ impl Method {
             return cells;
         }
         let repeated = cells.into_iter().flat_map(|cell| {
-            let own = cell.axes.rep;
-            let repetitions = if own.is_some() { 1 } else { suite.repeat };
+            let rep = cell.axes.rep;
+            let repetitions = if rep.is_some() { 1 } else { suite.repeat };
             (1..=repetitions).map(move |number| {
-                let axes = Axes { rep: own.or(Some(number)), ..cell.axes.clone() };
+                let axes = Axes { rep: rep.or(Some(number)), ..cell.axes.clone() };
                 CellSpec { axes, ..cell.clone() }
             })
         });
@@ -132,23 +132,23 @@ impl Method {
     /// The reason why the method does not apply to a target, if it does not.
     #[must_use]
     pub fn refusal(&self, facts: &TargetFacts) -> Option<String> {
-        self.refusal_of(facts, Kind::Given)
+        self.refusal_of(facts, TargetKind::Given)
     }
 
     /// The reason why the method does not apply to a target of this kind, if it does not.
     #[must_use]
-    pub fn refusal_of(&self, facts: &TargetFacts, kind: Kind) -> Option<String> {
+    pub fn refusal_of(&self, facts: &TargetFacts, kind: TargetKind) -> Option<String> {
         match self.needs {
-            Needs::Reads => None,
-            Needs::Writes if facts.writable => None,
-            Needs::Writes => Some(format!(
+            TargetNeeds::Reads => None,
+            TargetNeeds::Writes if facts.writable => None,
+            TargetNeeds::Writes => Some(format!(
                 "{} was opened for reading, and this method writes; give --destroy-data and type the target's name",
                 facts.name
             )),
-            Needs::Drives(_) | Needs::Remade(_) if facts.simulated => None,
-            Needs::Remade(_) if kind == Kind::Made => None,
-            Needs::Drives(_) if kind == Kind::Drives => None,
-            Needs::Remade(reason) | Needs::Drives(reason) => Some(reason.into()),
+            TargetNeeds::Drives(_) | TargetNeeds::Remade(_) if facts.simulated => None,
+            TargetNeeds::Remade(_) if kind == TargetKind::Made => None,
+            TargetNeeds::Drives(_) if kind == TargetKind::Drives => None,
+            TargetNeeds::Remade(reason) | TargetNeeds::Drives(reason) => Some(reason.into()),
         }
     }
 }
@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn a_machine_goes_with_every_cell_that_says_nothing_else() {
         let axes = Axes { drive: Some("wd740gd".into()), cache_mib: Some(64), ..Axes::default() };
-        let own = Suite { machine: axes, ..suite() };
+        let changed = Suite { machine: axes, ..suite() };
         let sizes = |name: &str| -> BTreeSet<Option<u32>> {
-            let cells = find(name).unwrap().cells(&own);
+            let cells = find(name).unwrap().cells(&changed);
             assert!(cells.iter().all(|cell| cell.axes.drive.as_deref() == Some("wd740gd")));
             cells.iter().map(|cell| cell.axes.cache_mib).collect()
         };
@@ -232,9 +232,9 @@ mod tests {
     #[test]
     fn a_load_of_ones_own_is_a_cell_for_each_subject() {
         let axes = Axes { qd: Some(4), ..Axes::default() };
-        let own = Suite { own: Some((Pattern::WebServer, axes)), ..suite() };
-        let cells = OWN.cells(&own);
-        assert_eq!(cells.iter().map(|cell| cell.subject).collect::<Vec<_>>(), own.subjects);
+        let with_load = Suite { given: Some((Pattern::WebServer, axes)), ..suite() };
+        let cells = OWN.cells(&with_load);
+        assert_eq!(cells.iter().map(|cell| cell.subject).collect::<Vec<_>>(), with_load.subjects);
         assert!(cells.iter().all(|cell| cell.pattern == Pattern::WebServer && cell.axes.qd == Some(4)));
         assert!(OWN.cells(&suite()).is_empty() && find(OWN.name).is_some());
     }
@@ -265,11 +265,11 @@ mod tests {
         for name in ["applications", "cold-repetitions", "wb-wt", "cache-sizes", "degraded"] {
             let method = find(name).unwrap();
             assert!(method.refusal(&facts(false, true)).unwrap().contains("--members"), "{name}");
-            assert_eq!(method.refusal_of(&facts(false, true), Kind::Made), None, "{name}");
+            assert_eq!(method.refusal_of(&facts(false, true), TargetKind::Made), None, "{name}");
         }
         let drives = find("rst-jbod").unwrap();
-        assert!(drives.refusal_of(&facts(false, true), Kind::Made).is_some());
-        assert_eq!(drives.refusal_of(&facts(false, true), Kind::Drives), None);
+        assert!(drives.refusal_of(&facts(false, true), TargetKind::Made).is_some());
+        assert_eq!(drives.refusal_of(&facts(false, true), TargetKind::Drives), None);
         assert!(methods().iter().all(|method| method.refusal(&facts(true, true)).is_none()));
     }
 }

@@ -1,10 +1,10 @@
 //! A table of all methods, and the rules that need no measurement of their own.
 
-use super::{cells, Method, Needs};
+use super::{cells, Method, TargetNeeds};
 
 /// The form in which a report shows the results of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shape {
+pub enum ReportShape {
     /// Requests per second over the share of reads, with a panel for each queue depth.
     Shares,
     /// Rate over the size of a request, reads and writes separately.
@@ -41,7 +41,7 @@ pub enum Shape {
     Load,
 }
 
-const CONTROLLER: Needs = Needs::Remade(
+const CONTROLLER: TargetNeeds = TargetNeeds::Remade(
     "the caches of a real target cannot be changed from here; they can be for arrays that the review makes (--members)",
 );
 
@@ -51,8 +51,8 @@ const METHODS: &[Method] = &[
         name: "database",
         title: "Database",
         question: "How many 8 KiB requests a second, by share of reads and queue depth?",
-        needs: Needs::Writes,
-        shape: Shape::Shares,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::Shares,
         cells: cells::database,
     },
     Method {
@@ -60,8 +60,8 @@ const METHODS: &[Method] = &[
         name: "random-by-block",
         title: "Random read and write by block size",
         question: "What does the size of a random request cost?",
-        needs: Needs::Reads,
-        shape: Shape::Sizes,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Sizes,
         cells: cells::random_by_block,
     },
     Method {
@@ -69,8 +69,8 @@ const METHODS: &[Method] = &[
         name: "response-time",
         title: "Response time",
         question: "How long does one sector at a random place take?",
-        needs: Needs::Reads,
-        shape: Shape::Bars,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Bars,
         cells: cells::response_time,
     },
     Method {
@@ -78,8 +78,8 @@ const METHODS: &[Method] = &[
         name: "sequential",
         title: "Sequential read and write",
         question: "How fast is one stream, by the size of its requests?",
-        needs: Needs::Reads,
-        shape: Shape::Sizes,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Sizes,
         cells: cells::sequential,
     },
     Method {
@@ -87,8 +87,8 @@ const METHODS: &[Method] = &[
         name: "multi-threaded",
         title: "Multi-threaded read and write",
         question: "What do one to four streams get together?",
-        needs: Needs::Reads,
-        shape: Shape::Clients,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Clients,
         cells: cells::multi_threaded,
     },
     Method {
@@ -96,8 +96,8 @@ const METHODS: &[Method] = &[
         name: "file-server",
         title: "File-Server",
         question: "How does a file server's load grow with queue depth?",
-        needs: Needs::Writes,
-        shape: Shape::Depths,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::Depths,
         cells: cells::file_server,
     },
     Method {
@@ -105,8 +105,8 @@ const METHODS: &[Method] = &[
         name: "web-server",
         title: "Web-Server",
         question: "How does a web server's load grow with queue depth?",
-        needs: Needs::Reads,
-        shape: Shape::Depths,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Depths,
         cells: cells::web_server,
     },
     Method {
@@ -114,8 +114,8 @@ const METHODS: &[Method] = &[
         name: "workstation",
         title: "Workstation",
         question: "How does a workstation's load grow with queue depth, on the whole array and on its first 32 GB?",
-        needs: Needs::Writes,
-        shape: Shape::Depths,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::Depths,
         cells: cells::workstation,
     },
     Method {
@@ -123,8 +123,8 @@ const METHODS: &[Method] = &[
         name: "fc-test",
         title: "Files: create, read, copy",
         question: "How fast are files of five sets made, read and copied?",
-        needs: Needs::Writes,
-        shape: Shape::Files,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::Files,
         cells: cells::fc_test,
     },
     Method {
@@ -132,8 +132,8 @@ const METHODS: &[Method] = &[
         name: "fc-subset",
         title: "Files: the three sets that are discussed",
         question: "How fast are files of three sets made, read and copied?",
-        needs: Needs::Writes,
-        shape: Shape::Files,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::Files,
         cells: cells::fc_subset,
     },
     Method {
@@ -141,8 +141,8 @@ const METHODS: &[Method] = &[
         name: "transfer-graph",
         title: "Transfer graph",
         question: "How fast is the array read from its beginning to its end?",
-        needs: Needs::Reads,
-        shape: Shape::Graph,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Graph,
         cells: cells::transfer_graph,
     },
     Method {
@@ -150,8 +150,8 @@ const METHODS: &[Method] = &[
         name: "winmarks",
         title: "Disk WinMarks, imitated (High-End: 3 of 7 parts)",
         question: "What would the disk part of a day score, with office programs and with large ones?",
-        needs: Needs::Writes,
-        shape: Shape::Scores,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::Scores,
         cells: cells::winmarks,
     },
     Method {
@@ -159,8 +159,8 @@ const METHODS: &[Method] = &[
         name: "low-level",
         title: "Access time, rate, processor share",
         question: "What are the plain figures: access time, sequential rate, processor share?",
-        needs: Needs::Reads,
-        shape: Shape::Bars,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Bars,
         cells: cells::low_level,
     },
     Method {
@@ -169,7 +169,7 @@ const METHODS: &[Method] = &[
         title: "Application traces, imitated",
         question: "What does twice the cache bring to applications?",
         needs: CONTROLLER,
-        shape: Shape::Scores,
+        shape: ReportShape::Scores,
         cells: cells::applications,
     },
     Method {
@@ -177,8 +177,8 @@ const METHODS: &[Method] = &[
         name: "best-of-seven",
         title: "Best of seven",
         question: "How far apart are seven runs of three tests, and which is the best?",
-        needs: Needs::Writes,
-        shape: Shape::BestRun,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::BestRun,
         cells: cells::best_of_seven,
     },
     Method {
@@ -186,10 +186,10 @@ const METHODS: &[Method] = &[
         name: "cold-repetitions",
         title: "Three cold repetitions",
         question: "Does the same come out after a cold start?",
-        needs: Needs::Remade(
+        needs: TargetNeeds::Remade(
             "a real target cannot be power-cycled from here; start cold and run again. An array that the review makes (--members) is made again for each run",
         ),
-        shape: Shape::Pairs,
+        shape: ReportShape::Pairs,
         cells: cells::cold_repetitions,
     },
     Method {
@@ -198,7 +198,7 @@ const METHODS: &[Method] = &[
         title: "Write-back against write-through",
         question: "Where does the write cache help, and where does it harm?",
         needs: CONTROLLER,
-        shape: Shape::Ratios,
+        shape: ReportShape::Ratios,
         cells: cells::wb_wt,
     },
     Method {
@@ -206,8 +206,8 @@ const METHODS: &[Method] = &[
         name: "two-cycles",
         title: "Two cycles in different order",
         question: "Does the order of the tests change their results?",
-        needs: Needs::Writes,
-        shape: Shape::Pairs,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::Pairs,
         cells: cells::two_cycles,
     },
     Method {
@@ -215,10 +215,10 @@ const METHODS: &[Method] = &[
         name: "rst-jbod",
         title: "Drives side by side",
         question: "What do one to six drives get, each with a worker of its own?",
-        needs: Needs::Drives(
+        needs: TargetNeeds::Drives(
             "a real target is one drive here; give several, each with a name (--target a=/dev/sdx --target b=/dev/sdy), or --members",
         ),
-        shape: Shape::Outstanding,
+        shape: ReportShape::Outstanding,
         cells: cells::rst_jbod,
     },
     Method {
@@ -226,8 +226,8 @@ const METHODS: &[Method] = &[
         name: "rst-raid",
         title: "Two workers on one array",
         question: "How does an array of SSDs grow with outstanding requests?",
-        needs: Needs::Reads,
-        shape: Shape::Outstanding,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Outstanding,
         cells: cells::rst_raid,
     },
     Method {
@@ -235,8 +235,8 @@ const METHODS: &[Method] = &[
         name: "latency",
         title: "Latency distribution",
         question: "How long do the fastest and the slowest requests take?",
-        needs: Needs::Reads,
-        shape: Shape::Latencies,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Latencies,
         cells: cells::latency,
     },
     Method {
@@ -245,7 +245,7 @@ const METHODS: &[Method] = &[
         title: "Cache-size sweep",
         question: "How much cache pays?",
         needs: CONTROLLER,
-        shape: Shape::CacheSizes,
+        shape: ReportShape::CacheSizes,
         cells: cells::cache_sizes,
     },
     Method {
@@ -253,8 +253,8 @@ const METHODS: &[Method] = &[
         name: "repeatability",
         title: "Repeatability",
         question: "Is the response time the same in both cycles?",
-        needs: Needs::Reads,
-        shape: Shape::Pairs,
+        needs: TargetNeeds::Reads,
+        shape: ReportShape::Pairs,
         cells: cells::repeatability,
     },
     Method {
@@ -262,8 +262,8 @@ const METHODS: &[Method] = &[
         name: "degraded",
         title: "Degraded and rebuilding",
         question: "How fast is the array while a drive is missing, and during the rebuild?",
-        needs: Needs::Remade("drives of a real target are not pulled from here; those of an array that the review makes (--members) are"),
-        shape: Shape::States,
+        needs: TargetNeeds::Remade("drives of a real target are not pulled from here; those of an array that the review makes (--members) are"),
+        shape: ReportShape::States,
         cells: cells::degraded,
     },
     Method {
@@ -271,8 +271,8 @@ const METHODS: &[Method] = &[
         name: "first-32-gb",
         title: "The first 32 GB",
         question: "How much faster is an array that uses only the beginning of its drives?",
-        needs: Needs::Writes,
-        shape: Shape::Parts,
+        needs: TargetNeeds::Writes,
+        shape: ReportShape::Parts,
         cells: cells::first_32_gb,
     },
 ];
@@ -283,8 +283,8 @@ pub static OWN: Method = Method {
     name: "own-load",
     title: "A load of your own",
     question: "How is this load served?",
-    needs: Needs::Reads,
-    shape: Shape::Load,
+    needs: TargetNeeds::Reads,
+    shape: ReportShape::Load,
     cells: cells::own_load,
 };
 

@@ -101,8 +101,8 @@ impl Histogram {
         if self.buckets.is_empty() {
             self.buckets = vec![0; BUCKETS];
         }
-        for (own, others) in self.buckets.iter_mut().zip(&other.buckets) {
-            *own += others;
+        for (count, others) in self.buckets.iter_mut().zip(&other.buckets) {
+            *count += others;
         }
         self.count += other.count;
         self.sum += other.sum;

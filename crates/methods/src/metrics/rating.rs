@@ -153,11 +153,11 @@ impl Scheme {
     ) -> Result<f64, RatingError> {
         let at = |depth: u32| {
             let missing = |of_single| RatingError { scheme: self, depth, of_single };
-            let own = iops(depth).ok_or(missing(false))?;
+            let of_array = iops(depth).ok_or(missing(false))?;
             if !self.is_index() {
-                return Ok(own);
+                return Ok(of_array);
             }
-            Ok(own / single(depth).filter(|one| *one > 0.0).ok_or(missing(true))?)
+            Ok(of_array / single(depth).filter(|one| *one > 0.0).ok_or(missing(true))?)
         };
         match self.terms(pattern) {
             Some(terms) => terms.iter().map(|(depth, divisor)| Ok(at(*depth)? / divisor)).sum(),

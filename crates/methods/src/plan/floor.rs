@@ -4,7 +4,7 @@
 //! prediction. `docs/decisions/ranges.md` has the choice, and the test of the errors with figures that were not used for
 //! tuning.
 
-use crate::cell::{writes, CellSpec, Pattern, Plan};
+use crate::cell::{writes, CellPlan, CellSpec, Pattern};
 
 /// Classes of load. The model's error is similar for all loads of a class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -56,7 +56,7 @@ impl LoadClass {
             Pattern::TransferGraph => Self::Streams,
             // The size of the target does not affect whether a load is random or sequential, so this call uses a large
             // one.
-            _ if Plan::of(cell, u64::MAX >> 1, 512).is_ok_and(|plan| plan.spec.random_percent() == 0.0) => {
+            _ if CellPlan::of(cell, u64::MAX >> 1, 512).is_ok_and(|plan| plan.spec.random_percent() == 0.0) => {
                 Self::Streams
             }
             _ if writes(cell) => Self::Writes,

@@ -22,7 +22,7 @@ impl JournalEffect {
     /// Computes the effect from the runs without the journal and the figures with the journal, both by seed.
     pub(super) fn of(healthy: &CellResult, bare: &[Option<CellResult>], base: &[Option<f64>]) -> Option<Self> {
         let first = bare.first()?.as_ref()?;
-        let pairs = base.iter().zip(bare).filter_map(|(own, bare)| Some(((*own)?, merit(bare.as_ref()?))));
+        let pairs = base.iter().zip(bare).filter_map(|(base, bare)| Some(((*base)?, merit(bare.as_ref()?))));
         let busy = healthy.components.iter().find(|part| part.name == "journal").map_or(0.0, |part| part.busy);
         Some(Self { without: speed(first), gain: gain(pairs), busy })
     }
@@ -73,8 +73,10 @@ mod tests {
     fn a_journal_that_is_slower_than_the_load_is_the_limit() {
         let library = Library::builtin();
         let device = library.drive("service-fixed").unwrap();
-        let openraid_models::DriveKind::Constant(own) = &device.kind else { panic!("it has one time for everything") };
-        let service = own.service.value.get() as f64 / 1e9;
+        let openraid_models::DriveKind::Constant(profile) = &device.kind else {
+            panic!("it has one time for everything")
+        };
+        let service = profile.service.value.get() as f64 / 1e9;
         let depth = 4;
         // SSDs can do far more writes than this journal can.
         let drives = PlanRequest { drive: Some("s3500_480".into()), ..request(Some("service-fixed"), depth) };
@@ -104,10 +106,10 @@ mod tests {
         };
         assert!(said("3xs3500_480", |_| ()).contains("one device or on two"));
         assert!(said("nothing", |_| ()).contains("nothing"));
-        assert!(said("s3500_480", |own| own.system = "3ware-9650se".into()).contains("has no journal"));
-        assert!(said("s3500_480", |own| own.axes.cache_mib = Some(0)).contains("needs a cache"));
+        assert!(said("s3500_480", |cell| cell.system = "3ware-9650se".into()).contains("has no journal"));
+        assert!(said("s3500_480", |cell| cell.axes.cache_mib = Some(0)).contains("needs a cache"));
         assert!(
-            said("s3500_480", |own| own.axes.cache = Some(crate::cell::CacheMode::WriteBack)).contains("contradict")
+            said("s3500_480", |cell| cell.axes.cache = Some(crate::cell::CacheMode::WriteBack)).contains("contradict")
         );
     }
 }

@@ -7,10 +7,10 @@ use super::pairs::gain;
 use super::range::Range;
 use super::rebuild::{Rebuild, PLACES};
 use super::risk::{over_years, risk, Frailty};
-use super::run::{beyond_the_limit, what, Beside, Found};
+use super::run::{beyond_the_limit, what, ExtraResult, ExtraRun};
 use super::sure::Runs;
 use super::values::Uncertain;
-use super::{merit, speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, Loss, Missing, PlanRequest, Speed};
+use super::{merit, speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, LossRisk, Missing, PlanRequest, Speed};
 use crate::cell::{machine_spec, CellError, CellResult, Flag, Level, Pattern};
 use openraid_models::{Confidence, Library};
 use openraid_sim::machine::MachineSpec;
@@ -35,14 +35,14 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn put(&mut self, beside: Beside, found: Option<Found>, runs: &mut Runs) {
+    fn put(&mut self, beside: ExtraRun, found: Option<ExtraResult>, runs: &mut Runs) {
         let cell = match &found {
-            Some(Found::Cell(cell)) => Some(&**cell),
+            Some(ExtraResult::Cell(cell)) => Some(&**cell),
             _ => None,
         };
         let iops = cell.map(merit);
         // A run with a varied value would repeat what the base run has, so it is left out.
-        if let Some(cell) = cell.filter(|_| !matches!(beside, Beside::Vary(_))) {
+        if let Some(cell) = cell.filter(|_| !matches!(beside, ExtraRun::Vary(_))) {
             let name = what(beside, runs);
             if let Some(flag) = cell.flags.first().filter(|_| self.flags.iter().all(|(known, _)| *known != name)) {
                 self.flags.push((name.clone(), flag.clone()));
@@ -52,22 +52,22 @@ impl Sorted {
             }
         }
         match beside {
-            Beside::Vary(variation) => variation.note(runs, iops),
-            Beside::Degraded => self.degraded = cell.map(speed),
-            Beside::Loaded(place) => {
+            ExtraRun::Vary(variation) => variation.note(runs, iops),
+            ExtraRun::Degraded => self.degraded = cell.map(speed),
+            ExtraRun::Loaded(place) => {
                 self.loaded_mbps[place] = cell.and_then(|cell| cell.rebuild_mbps);
                 if place == 0 {
                     self.rebuilding = cell.map(speed);
                 }
             }
-            Beside::Idle(place) => {
-                if let Some(Found::Rate(rate)) = found {
+            ExtraRun::Idle(place) => {
+                if let Some(ExtraResult::Rate(rate)) = found {
                     self.idle_mbps[place] = Some(rate);
                 }
             }
-            Beside::OtherMode(_) => self.other.push(iops),
-            Beside::WithoutJournal(_) => self.bare.push(cell.cloned()),
-            Beside::Cache(mib, _) => {
+            ExtraRun::OtherMode(_) => self.other.push(iops),
+            ExtraRun::WithoutJournal(_) => self.bare.push(cell.cloned()),
+            ExtraRun::Cache(mib, _) => {
                 if self.sizes.last().is_none_or(|(known, _)| *known != mib) {
                     self.sizes.push((mib, Vec::new()));
                 }
@@ -83,7 +83,7 @@ impl PlanRequest {
         library: &Library,
         level: Level,
         healthy: &CellResult,
-        ran: Vec<(Beside, Option<Result<Found, CellError>>)>,
+        ran: Vec<(ExtraRun, Option<Result<ExtraResult, CellError>>)>,
         values: &[Uncertain],
     ) -> LevelPlan {
         let mut missing = self.plainly_missing(library, level, healthy);
@@ -101,8 +101,9 @@ impl PlanRequest {
         let spec = machine_spec(library, &healthy.spec).ok();
         let back = spec.as_ref().is_some_and(MachineSpec::writes_back);
         let base: Vec<Option<f64>> = std::iter::once(Some(runs.base)).chain(runs.seeds.iter().copied()).collect();
-        let pairs = base.iter().zip(&sorted.other).filter_map(|(own, other)| (*own).zip(*other));
-        let pairs: Vec<(f64, f64)> = pairs.map(|(own, other)| if back { (own, other) } else { (other, own) }).collect();
+        let pairs = base.iter().zip(&sorted.other).filter_map(|(base, other)| (*base).zip(*other));
+        let pairs: Vec<(f64, f64)> =
+            pairs.map(|(base, other)| if back { (base, other) } else { (other, base) }).collect();
         let rebuild = spec.as_ref().filter(|_| survives(level, self.drives).0 > 0).map(|spec| {
             let all = |rates: [Option<f64>; PLACES.len()]| rates.into_iter().flatten().collect();
             Rebuild::of(smallest(spec), all(sorted.idle_mbps), all(sorted.loaded_mbps))
@@ -175,7 +176,7 @@ fn smallest(spec: &MachineSpec) -> f64 {
 
 /// The probability of data loss while a rebuild runs under the load. If the rebuild under the load has no time, the
 /// time of the rebuild without load is used.
-fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Option<Loss> {
+fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Option<LossRisk> {
     // If the drives differ, the drive with the highest failure rate is used for all.
     let all: Option<Vec<_>> = spec.drives.iter().map(|drive| drive.reliability.as_ref()).collect();
     let known = all?.into_iter().max_by_key(|known| known.afr.value)?;
@@ -185,7 +186,7 @@ fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Op
     let frailty = Frailty { afr, errors_per_bit: known.errors_per_bit(), bytes };
     let risk_of = |afr: f64| risk(level, members, Frailty { afr, ..frailty }, window_hours);
     let (risk, year_high) = (risk_of(afr)?, risk_of(afr_high)?.year);
-    Some(Loss {
+    Some(LossRisk {
         window_hours,
         risk,
         year_high,
@@ -242,7 +243,7 @@ impl Gain {
 #[cfg(test)]
 mod tests {
     use super::super::range::Variation;
-    use super::super::values::Part;
+    use super::super::values::ProfilePart;
     use super::*;
     use crate::cell::{run_cell, ArrayState, Axes, Effort};
     use openraid_models::Edge;
@@ -264,14 +265,14 @@ mod tests {
         let library = Library::builtin();
         let healthy = run_cell(&library, &request.cell(Level::Raid5, ArrayState::Healthy)).unwrap();
         let field = "seek.average_ms".into();
-        let value = Uncertain { part: Part::Drive, whose: "wd740gd".into(), field, against: Vec::new() };
+        let value = Uncertain { part: ProfilePart::Drive, whose: "wd740gd".into(), field, against: Vec::new() };
         let failed = || Err(CellError::Failed("no request has ended".into()));
-        let cell = |result: CellResult| Ok(Found::Cell(Box::new(result)));
+        let cell = |result: CellResult| Ok(ExtraResult::Cell(Box::new(result)));
         let ran = vec![
-            (Beside::Vary(Variation::Seed(2)), cell(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
-            (Beside::Degraded, failed()),
-            (Beside::Loaded(0), cell(CellResult { flags: vec![Flag::PageCache], steady: false, ..healthy.clone() })),
-            (Beside::Vary(Variation::Value(0, Edge::High)), failed()),
+            (ExtraRun::Vary(Variation::Seed(2)), cell(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
+            (ExtraRun::Degraded, failed()),
+            (ExtraRun::Loaded(0), cell(CellResult { flags: vec![Flag::PageCache], steady: false, ..healthy.clone() })),
+            (ExtraRun::Vary(Variation::Value(0, Edge::High)), failed()),
         ];
         let plan = request.level(
             &library,

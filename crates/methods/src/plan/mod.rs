@@ -19,7 +19,7 @@ mod sure;
 mod values;
 
 use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Effort, Flag, Level, Pattern, Subject};
-use crate::reader::Trace;
+use crate::reader::RequestTrace;
 use serde::Serialize;
 use std::sync::Arc;
 use sure::Runs;
@@ -59,7 +59,7 @@ pub struct PlanRequest {
     /// comparison needs.
     pub thorough: bool,
     /// A trace that replaces the pattern's load. The levels are then compared by the mean latency of its requests.
-    pub trace: Option<Arc<Trace>>,
+    pub trace: Option<Arc<RequestTrace>>,
 }
 
 /// The speed of an array in one state.
@@ -116,8 +116,7 @@ pub struct Missing {
 
 /// The probability of data loss while a drive is rebuilt under the load.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = LossRisk)]
-pub struct Loss {
+pub struct LossRisk {
     /// Hours of the rebuild for these probabilities.
     pub window_hours: f64,
     /// The probabilities with the figures of the drive's profile.
@@ -157,7 +156,7 @@ pub struct LevelPlan {
     /// The time of a rebuild, if it survives a failure.
     pub rebuild: Option<Rebuild>,
     /// The probability of data loss during the rebuild.
-    pub loss: Option<Loss>,
+    pub loss: Option<LossRisk>,
     /// Electricity of its drives under the load, if their profiles have the figures.
     pub energy: Option<Energy>,
     /// If its drives differ: the profile of the busiest one, and its load, 0 to 1.

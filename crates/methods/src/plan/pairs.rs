@@ -86,7 +86,7 @@ pub(super) fn lead(one: &Runs, other: &Runs) -> Option<Lead> {
     let noise = student(&logs) * deviation(&logs, mean) * std::f64::consts::SQRT_2;
     let (mut squares, mut most): (f64, Option<(String, f64)>) = (half * half, None);
     for ((name, ends), (_, same)) in one.values.iter().zip(&other.values) {
-        let shift = |(own, its): (&Option<f64>, &Option<f64>)| Some(((*own)? / (*its)?).ln() - logs[0]);
+        let shift = |(value, its): (&Option<f64>, &Option<f64>)| Some(((*value)? / (*its)?).ln() - logs[0]);
         let shifts = ends.iter().zip(same).filter_map(shift).filter(|shift| shift.abs() > noise);
         let Some(largest) = shifts.max_by(|one, two| one.abs().total_cmp(&two.abs())) else { continue };
         squares += largest * largest;

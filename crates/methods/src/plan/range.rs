@@ -6,7 +6,7 @@ use super::sure::Runs;
 use super::values::{uncertain, Uncertain};
 use super::Missing;
 use crate::cell::{machine_spec, run_counted, CellError, CellResult, CellSpec};
-use crate::reader::Trace;
+use crate::reader::RequestTrace;
 use crate::run::run_all;
 use openraid_models::{Edge, Library};
 use serde::Serialize;
@@ -41,7 +41,7 @@ impl Variation {
         library: &Library,
         cell: &CellSpec,
         values: &[Uncertain],
-        trace: Option<&Trace>,
+        trace: Option<&RequestTrace>,
         events: &AtomicU64,
     ) -> Ran {
         match self {
@@ -72,7 +72,7 @@ impl Variation {
 }
 
 /// Runs a cell's load, or the trace in its place. The number of simulated events is added to `events`.
-pub(super) fn run_either(library: &Library, cell: &CellSpec, trace: Option<&Trace>, events: &AtomicU64) -> Ran {
+pub(super) fn run_either(library: &Library, cell: &CellSpec, trace: Option<&RequestTrace>, events: &AtomicU64) -> Ran {
     run_counted(library, cell, &machine_spec(library, cell)?, trace, events)
 }
 

@@ -68,11 +68,11 @@ impl EventLimit {
 
     /// Does a run, and counts its events.
     fn count<R>(&self, run: impl FnOnce(&AtomicU64) -> R) -> R {
-        let own = AtomicU64::new(0);
-        let result = run(&own);
-        let own = own.into_inner();
-        self.spent.fetch_add(own, Ordering::Relaxed);
-        self.largest.fetch_max(own, Ordering::Relaxed);
+        let events = AtomicU64::new(0);
+        let result = run(&events);
+        let events = events.into_inner();
+        self.spent.fetch_add(events, Ordering::Relaxed);
+        self.largest.fetch_max(events, Ordering::Relaxed);
         result
     }
 
@@ -92,7 +92,7 @@ pub(super) fn beyond_the_limit(what: &str) -> Missing {
 
 /// A run in addition to the healthy one.
 #[derive(Clone, Copy)]
-pub(super) enum Beside {
+pub(super) enum ExtraRun {
     Vary(Variation),
     Degraded,
     /// The load during a rebuild, at one of the positions.
@@ -110,7 +110,7 @@ pub(super) enum Beside {
 
 /// The result of such a run.
 #[derive(Clone)]
-pub(super) enum Found {
+pub(super) enum ExtraResult {
     Cell(Box<CellResult>),
     /// Rate of a rebuild in MB/s.
     Rate(f64),
@@ -208,29 +208,29 @@ impl PlanRequest {
         let healthy =
             |level: &Level| limit.count(|events| self.one(library, &self.cell(*level, ArrayState::Healthy), events));
         let healthy: Vec<Ran> = counter.run(&self.levels, more, threads, healthy);
-        let mut runs: Vec<(usize, Beside)> = Vec::new();
+        let mut runs: Vec<(usize, ExtraRun)> = Vec::new();
         let best = self.best(&healthy);
         for (number, (level, result)) in self.levels.iter().zip(&healthy).enumerate() {
             let Ok(result) = result else { continue };
             let besides = besides(*level, result.writes.requests > 0);
             runs.extend(besides.into_iter().map(|beside| (number, beside)));
             let caches = caches.iter().filter(|_| best == Some(number));
-            let seeded = |mib: &u32| (0..=OTHER_SEEDS).map(|by| Beside::Cache(*mib, by)).collect::<Vec<_>>();
+            let seeded = |mib: &u32| (0..=OTHER_SEEDS).map(|by| ExtraRun::Cache(*mib, by)).collect::<Vec<_>>();
             runs.extend(caches.flat_map(seeded).map(|beside| (number, beside)));
         }
-        let one = |(number, beside): &(usize, Beside)| {
+        let one = |(number, beside): &(usize, ExtraRun)| {
             limit.count(|events| self.beside(library, self.levels[*number], *beside, &values, events))
         };
         let ran = counter.run_within(&runs, threads, &limit, one);
         let mut ran = runs.iter().zip(ran).peekable();
         let mut planned = Vec::new();
         for (number, (level, healthy)) in self.levels.iter().zip(healthy).enumerate() {
-            let mut own = Vec::new();
+            let mut variants = Vec::new();
             while let Some(((_, beside), result)) = ran.next_if(|((of, _), _)| *of == number) {
-                own.push((*beside, result));
+                variants.push((*beside, result));
             }
             planned.push(match healthy {
-                Ok(healthy) => Planned::Possible(Box::new(self.level(library, *level, &healthy, own, &values))),
+                Ok(healthy) => Planned::Possible(Box::new(self.level(library, *level, &healthy, variants, &values))),
                 Err(CellError::Impossible(reason) | CellError::NotApplicable(reason)) => {
                     Planned::Impossible { array: self.cell(*level, ArrayState::Healthy).subject, reason }
                 }
@@ -321,8 +321,8 @@ impl PlanRequest {
 
     /// Other sizes of the cache that the plan tries, in MiB. There are none if there is no cache.
     fn other_caches(&self, library: &Library, level: Level) -> Result<Vec<u32>, CellError> {
-        let own = self.cache_mib(library, level)?;
-        let sizes = [own / OTHER_CACHE, own.saturating_mul(OTHER_CACHE)];
+        let mib = self.cache_mib(library, level)?;
+        let sizes = [mib / OTHER_CACHE, mib.saturating_mul(OTHER_CACHE)];
         let fits = |mib: &u32| {
             let mut cell = self.cell(level, ArrayState::Healthy);
             cell.axes.cache_mib = Some(*mib);
@@ -332,17 +332,17 @@ impl PlanRequest {
     }
 
     /// The additional runs of a level.
-    fn besides(&self, library: &Library, level: Level, values: &[Uncertain], writes: bool) -> Vec<Beside> {
-        let mut runs: Vec<Beside> = Variation::all(self.seed, values.len()).map(Beside::Vary).collect();
+    fn besides(&self, library: &Library, level: Level, values: &[Uncertain], writes: bool) -> Vec<ExtraRun> {
+        let mut runs: Vec<ExtraRun> = Variation::all(self.seed, values.len()).map(ExtraRun::Vary).collect();
         if survives(level, self.drives).0 > 0 {
-            runs.push(Beside::Degraded);
-            runs.extend((0..PLACES.len()).flat_map(|place| [Beside::Loaded(place), Beside::Idle(place)]));
+            runs.push(ExtraRun::Degraded);
+            runs.extend((0..PLACES.len()).flat_map(|place| [ExtraRun::Loaded(place), ExtraRun::Idle(place)]));
         }
         if self.axes.journal.is_some() {
-            runs.extend((0..=OTHER_SEEDS).map(Beside::WithoutJournal));
+            runs.extend((0..=OTHER_SEEDS).map(ExtraRun::WithoutJournal));
         }
         if self.thorough && self.no_cache_to_compare(library, writes).is_none() {
-            runs.extend((0..=OTHER_SEEDS).map(Beside::OtherMode));
+            runs.extend((0..=OTHER_SEEDS).map(ExtraRun::OtherMode));
         }
         runs
     }
@@ -369,50 +369,50 @@ impl PlanRequest {
         &self,
         library: &Library,
         level: Level,
-        beside: Beside,
+        beside: ExtraRun,
         values: &[Uncertain],
         events: &AtomicU64,
-    ) -> Result<Found, CellError> {
+    ) -> Result<ExtraResult, CellError> {
         let mut cell = self.cell(level, ArrayState::Healthy);
         let ran = match beside {
-            Beside::Vary(variation) => variation.run(library, &cell, values, self.trace.as_deref(), events),
-            Beside::Loaded(place) => self.loaded(library, level, PLACES[place], events),
-            Beside::Idle(place) => return self.idle(library, level, PLACES[place], events).map(Found::Rate),
-            Beside::Degraded => self.one(library, &CellSpec { state: ArrayState::Degraded(1), ..cell }, events),
-            Beside::OtherMode(by) => {
+            ExtraRun::Vary(variation) => variation.run(library, &cell, values, self.trace.as_deref(), events),
+            ExtraRun::Loaded(place) => self.loaded(library, level, PLACES[place], events),
+            ExtraRun::Idle(place) => return self.idle(library, level, PLACES[place], events).map(ExtraResult::Rate),
+            ExtraRun::Degraded => self.one(library, &CellSpec { state: ArrayState::Degraded(1), ..cell }, events),
+            ExtraRun::OtherMode(by) => {
                 let back = machine_spec(library, &cell)?.writes_back();
                 cell.axes.cache = Some(if back { CacheMode::WriteThrough } else { CacheMode::WriteBack });
                 cell.seed = cell.seed.wrapping_add(by);
                 self.one(library, &cell, events)
             }
-            Beside::WithoutJournal(by) => {
+            ExtraRun::WithoutJournal(by) => {
                 // The array is served without a journal. A requested cache then only serves reads.
                 cell.axes.journal = None;
                 cell.axes.cache = cell.axes.cache_mib.map(|_| CacheMode::WriteThrough);
                 cell.seed = cell.seed.wrapping_add(by);
                 self.one(library, &cell, events)
             }
-            Beside::Cache(mib, by) => {
+            ExtraRun::Cache(mib, by) => {
                 // A larger cache takes longer to fill.
                 let longer = if mib > self.cache_mib(library, level)? { OTHER_CACHE } else { 1 };
                 cell.seed = cell.seed.wrapping_add(by);
                 self.one(library, &cell_with_cache(cell, mib, longer), events)
             }
         };
-        ran.map(|ran| Found::Cell(Box::new(ran)))
+        ran.map(|ran| ExtraResult::Cell(Box::new(ran)))
     }
 }
 
 /// The figure that a run is for.
-pub(super) fn what(beside: Beside, runs: &Runs) -> String {
+pub(super) fn what(beside: ExtraRun, runs: &Runs) -> String {
     match beside {
-        Beside::Vary(variation) => variation.what(runs),
-        Beside::Degraded => "degraded".into(),
-        Beside::Loaded(0) => "rebuilding".into(),
-        Beside::Loaded(_) | Beside::Idle(_) => "rebuild".into(),
-        Beside::OtherMode(_) => "write_back_ratio".into(),
-        Beside::WithoutJournal(_) => "without journal".into(),
-        Beside::Cache(mib, _) => format!("cache of {mib} MiB"),
+        ExtraRun::Vary(variation) => variation.what(runs),
+        ExtraRun::Degraded => "degraded".into(),
+        ExtraRun::Loaded(0) => "rebuilding".into(),
+        ExtraRun::Loaded(_) | ExtraRun::Idle(_) => "rebuild".into(),
+        ExtraRun::OtherMode(_) => "write_back_ratio".into(),
+        ExtraRun::WithoutJournal(_) => "without journal".into(),
+        ExtraRun::Cache(mib, _) => format!("cache of {mib} MiB"),
     }
 }
 

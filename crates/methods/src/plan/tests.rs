@@ -69,15 +69,15 @@ fn the_time_of_firmware_makes_the_answer_uncertain_if_firmware_is_the_limit() {
     let plan = possible(&plans[0]);
     let library = Library::builtin();
     // One request of 64 KiB at a time: each takes the processor, and waits for all of its bytes.
-    let own = |kib_us: f64, command_us: f64| 64.0 * kib_us + command_us;
+    let micros = |kib_us: f64, command_us: f64| 64.0 * kib_us + command_us;
     let at = |end| {
         let other =
             if end == openraid_models::Edge::Low { openraid_models::Edge::High } else { openraid_models::Edge::Low };
         let edges = [("quirks.read_kib_us".to_owned(), end), ("cpu.command_us".to_owned(), other)].into();
         let controller = library.controller_at("3ware-9650se", &edges).unwrap();
-        own(controller.quirk_number("read_kib_us").unwrap(), controller.cpu.command.value.get() as f64 / 1e3)
+        micros(controller.quirk_number("read_kib_us").unwrap(), controller.cpu.command.value.get() as f64 / 1e3)
     };
-    let now = own(13.5, 40.0);
+    let now = micros(13.5, 40.0);
     let took = 1e6 / plan.healthy.iops;
     let least = took - (now - at(openraid_models::Edge::Low));
     let most = took + (at(openraid_models::Edge::High) - now);
@@ -134,7 +134,7 @@ fn the_rate_of_a_shared_channel_makes_the_answer_uncertain_if_the_channel_is_the
     let listed = uncertain(&library, &healthy).unwrap();
     assert!(listed.iter().any(|value| value.field == "bus.u320.command_us"), "{listed:?}");
     let base = crate::cell::run_cell(&library, &healthy).unwrap();
-    for (part, whose) in [(values::Part::Link, "u320"), (values::Part::Bus, "pcix64_133")] {
+    for (part, whose) in [(values::ProfilePart::Link, "u320"), (values::ProfilePart::Bus, "pcix64_133")] {
         let field = format!("bus.{whose}.write_mbs");
         let value = Uncertain { part, whose: whose.into(), field, against: Vec::new() };
         assert!(!listed.contains(&value), "{value}");
@@ -146,8 +146,8 @@ fn the_rate_of_a_shared_channel_makes_the_answer_uncertain_if_the_channel_is_the
         }
     }
     // If each drive has a link of its own, the drive's profile has the rate of that link.
-    let own = uncertain(&library, &self::request(Level::Raid0).cell(Level::Raid0, ArrayState::Healthy)).unwrap();
-    assert!(own.iter().all(|value| !value.to_string().contains("sata")), "{own:?}");
+    let values = uncertain(&library, &self::request(Level::Raid0).cell(Level::Raid0, ArrayState::Healthy)).unwrap();
+    assert!(values.iter().all(|value| !value.to_string().contains("sata")), "{values:?}");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_plan_begins_no_run_after_its_limit_of_events_and_names_the_missing_ones() {
             runs.fetch_max(done, Ordering::Relaxed);
         };
         let planned = request.run_within(&library, threads, events_max, ended).unwrap();
-        let left_out = |plan: &LevelPlan| plan.missing.iter().filter(|own| own.reason == EVENT_LIMIT).count();
+        let left_out = |plan: &LevelPlan| plan.missing.iter().filter(|run| run.reason == EVENT_LIMIT).count();
         let left_out: Vec<usize> = planned.iter().map(|planned| left_out(possible(planned))).collect();
         (runs.into_inner(), left_out, serde_json::to_string(&planned).unwrap())
     };

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Kinds of profile that describe a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(super) enum ProfilePart {
     Drive,
     Controller,
     Host,
@@ -20,7 +20,7 @@ pub(super) enum Part {
 /// A value of a profile that has a range: no data sheet gives it, or the data sheet gives a range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Uncertain {
-    pub(super) part: Part,
+    pub(super) part: ProfilePart,
     pub(super) whose: String,
     pub(super) field: String,
     /// Values that were fitted to the same figure as this value. If this value is at one end of its range, they are at
@@ -57,20 +57,20 @@ impl Uncertain {
         let against = against.iter().map(|field| (field.clone(), other));
         let edges: Edges = against.chain([(field.clone(), end)]).collect();
         match part {
-            Part::Drive => {
+            ProfilePart::Drive => {
                 let drive = library.drive_at(whose, &edges)?;
-                let same = spec.drives.iter_mut().filter(|own| own.head.name == *whose);
-                same.for_each(|own| *own = drive.clone());
+                let same = spec.drives.iter_mut().filter(|known| known.head.name == *whose);
+                same.for_each(|known| *known = drive.clone());
             }
-            Part::Journal => {
+            ProfilePart::Journal => {
                 let drive = library.drive_at(whose, &edges)?;
-                let same = spec.journal.iter_mut().filter(|own| own.head.name == *whose);
-                same.for_each(|own| *own = drive.clone());
+                let same = spec.journal.iter_mut().filter(|known| known.head.name == *whose);
+                same.for_each(|known| *known = drive.clone());
             }
-            Part::Controller => spec.controller = library.controller_at(whose, &edges)?,
-            Part::Host => spec.host = Some(library.host_at(whose, &edges)?),
-            Part::Bus => spec.bus = Some(library.bus_at(whose, &edges)?),
-            Part::Link => spec.link = Some(library.bus_at(whose, &edges)?),
+            ProfilePart::Controller => spec.controller = library.controller_at(whose, &edges)?,
+            ProfilePart::Host => spec.host = Some(library.host_at(whose, &edges)?),
+            ProfilePart::Bus => spec.bus = Some(library.bus_at(whose, &edges)?),
+            ProfilePart::Link => spec.link = Some(library.bus_at(whose, &edges)?),
         }
         Ok(())
     }
@@ -93,21 +93,21 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
     let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
     let link = library.bus(&base.controller.link)?;
     let (bus_fields, link_fields) = (of_way(bus), of_port(&base, link));
-    let of = |part: Part, drive: &DriveProfile| fitted(part, &drive.head.name, &drive.head.uncertain);
-    let drives = drives.into_iter().flat_map(|drive| of(Part::Drive, drive));
-    let drives = drives.chain(journal.into_iter().flat_map(|drive| of(Part::Journal, drive)));
+    let of = |part: ProfilePart, drive: &DriveProfile| fitted(part, &drive.head.name, &drive.head.uncertain);
+    let drives = drives.into_iter().flat_map(|drive| of(ProfilePart::Drive, drive));
+    let drives = drives.chain(journal.into_iter().flat_map(|drive| of(ProfilePart::Journal, drive)));
     let parts = [
-        (Part::Controller, &controller.name, &controller.uncertain[..]),
-        (Part::Host, &host.name, &host.uncertain[..]),
-        (Part::Bus, &bus.name, &bus_fields[..]),
-        (Part::Link, &link.name, &link_fields[..]),
+        (ProfilePart::Controller, &controller.name, &controller.uncertain[..]),
+        (ProfilePart::Host, &host.name, &host.uncertain[..]),
+        (ProfilePart::Bus, &bus.name, &bus_fields[..]),
+        (ProfilePart::Link, &link.name, &link_fields[..]),
     ];
     let parts = parts.into_iter().flat_map(|(part, whose, fields)| fitted(part, whose, fields));
     Ok(drives.chain(parts).collect())
 }
 
 /// The uncertain fields of a part. Fields that were fitted to one figure count as one.
-fn fitted(part: Part, whose: &str, fields: &[String]) -> Vec<Uncertain> {
+fn fitted(part: ProfilePart, whose: &str, fields: &[String]) -> Vec<Uncertain> {
     let against = |first: &str| -> Vec<String> {
         let group = FITTED.iter().find(|(field, _)| *field == first).map_or(&[][..], |(_, others)| *others);
         fields.iter().filter(|field| group.contains(&field.as_str())).cloned().collect()

@@ -5,9 +5,9 @@
 //! kernel merged and reordered it. If a recording has no such lines, `D` counts: the command to the drive. The events
 //! end with the totals for each processor.
 
-use super::trace::Trace;
+use super::trace::RequestTrace;
 use super::words::seconds;
-use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
+use super::{shown, NumberedLines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
 
@@ -28,8 +28,8 @@ pub(super) fn is_event(line: &str) -> bool {
     of_device && number(cpu) && number(sequence) && time.contains('.') && number(pid) && letters
 }
 
-pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
-    let (mut asked, mut given) = (Trace::default(), Trace::default());
+pub(super) fn read<R: BufRead>(mut lines: NumberedLines<R>) -> Result<RequestTrace, ReadError> {
+    let (mut asked, mut given) = (RequestTrace::default(), RequestTrace::default());
     let (mut zero, mut device): (Option<u64>, Option<String>) = (None, None);
     // Does the first request end with its process?
     let mut named = None;

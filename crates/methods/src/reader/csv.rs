@@ -1,9 +1,9 @@
 //! Reads published traces whose lines have a fixed number of columns, separated by commas. A line that begins with # is
 //! a comment, and the first line may name the columns.
 
-use super::trace::Trace;
+use super::trace::RequestTrace;
 use super::words::seconds;
-use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
+use super::{shown, NumberedLines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
 
@@ -84,8 +84,8 @@ impl Form {
         format!("correct the line to {} with {read} or {write}, or remove it", self.columns)
     }
 
-    pub fn read<R: BufRead>(&self, mut lines: Lines<R>) -> Result<Trace, ReadError> {
-        let mut trace = Trace::default();
+    pub fn read<R: BufRead>(&self, mut lines: NumberedLines<R>) -> Result<RequestTrace, ReadError> {
+        let mut trace = RequestTrace::default();
         let mut zero = None;
         let mut disk: Option<String> = None;
         while let Some((line, text)) = lines.next()? {

@@ -3,8 +3,8 @@
 //! Lines that begin with an apostrophe are labels for the lines after them. In Iometer an alignment of 0 means sector
 //! boundaries.
 
-use super::{second, shown, Lines, ReadError};
-use crate::load::{AccessLine, AccessSpec, Manner};
+use super::{second, shown, NumberedLines, ReadError};
+use crate::load::{AccessLine, AccessManner, AccessSpec};
 use openraid_units::Nanos;
 use std::io::BufRead;
 
@@ -46,7 +46,7 @@ struct Open {
 /// # Errors
 /// The first invalid line.
 pub fn read_icf(from: impl BufRead) -> Result<IometerFile, ReadError> {
-    let mut lines = Lines::new(from);
+    let mut lines = NumberedLines::new(from);
     let mut file = IometerFile::default();
     let mut below = Below::Nothing;
     let mut open: Option<Open> = None;
@@ -122,7 +122,7 @@ fn close(open: &mut Option<Open>, file: &mut IometerFile) -> Result<(), ReadErro
     let spec = AccessSpec::new(&name, lines);
     let spec = spec.map_err(|error| ReadError::at(line, format!("access specification {}: {error}", shown(&name))))?;
     let think = think.map(|(burst, time)| (burst, time.get()));
-    file.specs.push(spec.in_manner(Manner { think, ..Manner::default() }));
+    file.specs.push(spec.in_manner(AccessManner { think, ..AccessManner::default() }));
     Ok(())
 }
 

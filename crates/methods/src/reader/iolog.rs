@@ -1,8 +1,8 @@
 //! Reads fio's iolog. Version 2 has `FILE ACTION OFFSET LENGTH`; version 3 has microseconds before that. In version 2
 //! only `wait` gives a time, in microseconds since the last one as fio documents it; its length field is ignored.
 
-use super::trace::Trace;
-use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
+use super::trace::RequestTrace;
+use super::{shown, NumberedLines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
 
@@ -10,8 +10,8 @@ use std::io::BufRead;
 const FORM: &str =
     "correct the line to FILE ACTION OFFSET LENGTH (add, open, close, wait, read, write, sync), or remove it";
 
-pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
-    let mut trace = Trace::default();
+pub(super) fn read<R: BufRead>(mut lines: NumberedLines<R>) -> Result<RequestTrace, ReadError> {
+    let mut trace = RequestTrace::default();
     let with_time = match lines.next_whole()? {
         None => return Ok(trace),
         Some((_, "fio version 2 iolog")) => false,

@@ -6,7 +6,7 @@
 //! recording covers the time since the start of the machine: it is left out, and the others are averaged. With `-y` iostat leaves it out
 //! itself; in its text an empty line more shows that. A device that such a report does not name did nothing in its time (`-z`).
 
-use super::{shown, Lines, ReadError};
+use super::{shown, NumberedLines, ReadError};
 use crate::load::{AccessLine, AccessSpec, REQUEST_BYTES_MAX};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ pub fn is_iostat(first_line: &str) -> bool {
 pub fn read_iostat(mut from: impl BufRead) -> Result<Vec<IostatDevice>, ReadError> {
     let first = from.fill_buf().map_err(|error| ReadError::at(0, format!("it cannot be read: {error}")))?;
     let json = first.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let reports = if json { from_json(from)? } else { from_text(Lines::new(from))? };
+    let reports = if json { from_json(from)? } else { from_text(NumberedLines::new(from))? };
     if reports.count == 0 {
         let reason = "no table of devices in it (Device, r/s, ...); record it with LC_ALL=C iostat -x 10";
         return Err(ReadError::at(0, reason));
@@ -247,7 +247,7 @@ fn value(word: &str) -> Option<f64> {
     word.replace(',', ".").parse().ok()
 }
 
-fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<Reports, ReadError> {
+fn from_text<R: BufRead>(mut lines: NumberedLines<R>) -> Result<Reports, ReadError> {
     let mut reports = Reports::default();
     // The columns after the name of the device; none outside a table.
     let mut table: Option<Vec<String>> = None;

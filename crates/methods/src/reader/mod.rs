@@ -16,7 +16,7 @@ mod words;
 pub use fio_job::{read_fio_job, FioJob, FioSection};
 pub use icf::{read_icf, IometerFile};
 pub use iostat::{is_iostat, read_iostat, IostatDevice};
-pub use trace::{read_trace, Trace, TraceFormat, TraceRecord, LENGTH_MAX, RECORDS_MAX};
+pub use trace::{read_trace, RequestTrace, TraceFormat, TraceRecord, LENGTH_MAX, RECORDS_MAX};
 
 use std::fmt;
 use std::io::BufRead;
@@ -54,13 +54,13 @@ impl std::error::Error for ReadError {}
 pub(crate) const BEFORE_THE_FIRST: &str = "its time lies before that of the first request; sort the trace by time";
 
 /// Lines with their numbers, each at most [`LINE_BYTES_MAX`] long, in UTF-8.
-pub(crate) struct Lines<R> {
+pub(crate) struct NumberedLines<R> {
     from: R,
     number: u64,
     buffer: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> NumberedLines<R> {
     pub fn new(from: R) -> Self {
         Self { from, number: 0, buffer: Vec::new() }
     }

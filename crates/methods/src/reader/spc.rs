@@ -2,9 +2,9 @@
 //! sectors of 512 bytes and times in seconds. The units (ASUs) of a trace are placed one after the other; each begins
 //! at a whole MiB. A line that begins with # is a comment.
 
-use super::trace::Trace;
+use super::trace::RequestTrace;
 use super::words::seconds;
-use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
+use super::{shown, NumberedLines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -20,8 +20,8 @@ pub(super) fn is_line(line: &str) -> bool {
     are_numbers && fields.get(3).is_some_and(|word| ["R", "r", "W", "w"].contains(word))
 }
 
-pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
-    let mut trace = Trace::default();
+pub(super) fn read<R: BufRead>(mut lines: NumberedLines<R>) -> Result<RequestTrace, ReadError> {
+    let mut trace = RequestTrace::default();
     let mut zero = None;
     let mut units: Vec<u16> = Vec::new();
     let mut ends: BTreeMap<u16, u64> = BTreeMap::new();

@@ -1,8 +1,8 @@
 //! Traces: requests with their times, from recordings of real systems.
 
 use super::csv::{ALIBABA, MSR, SYSTOR};
-use super::{blktrace, iolog, shown, spc, Lines, ReadError};
-use crate::load::{Arrivals, Request, Source, Step, REQUEST_BYTES_MAX};
+use super::{blktrace, iolog, shown, spc, NumberedLines, ReadError};
+use crate::load::{Arrivals, LoadRequest, LoadSource, LoadStep, REQUEST_BYTES_MAX};
 use crate::target::IoKind;
 use openraid_sim::random::mix;
 use openraid_units::{Bytes, Nanos};
@@ -50,7 +50,7 @@ pub struct TraceRecord {
 
 /// A trace: at least one request, sorted by time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Trace {
+pub struct RequestTrace {
     records: Vec<TraceRecord>,
 }
 
@@ -58,8 +58,8 @@ pub struct Trace {
 ///
 /// # Errors
 /// The first invalid line, or the first line whose time is before that of the line above.
-pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, ReadError> {
-    let lines = Lines::new(from);
+pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<RequestTrace, ReadError> {
+    let lines = NumberedLines::new(from);
     let trace = match format {
         TraceFormat::FioIolog => iolog::read(lines)?,
         TraceFormat::MsrCsv => MSR.read(lines)?,
@@ -133,7 +133,7 @@ pub(super) fn unknown_kind(line: &str) -> String {
     )
 }
 
-impl Trace {
+impl RequestTrace {
     /// Adds a request. Its time counts from the zero of the trace.
     pub(super) fn push(&mut self, line: u64, at: u64, kind: IoKind, offset: u64, len: u64) -> Result<(), ReadError> {
         if self.records.len() == RECORDS_MAX {
@@ -221,8 +221,8 @@ impl Trace {
 
     /// The requests at their times.
     #[must_use]
-    pub fn arrivals(&self) -> Replay<'_> {
-        Replay { trace: self, next: 0 }
+    pub fn arrivals(&self) -> TraceReplay<'_> {
+        TraceReplay { trace: self, next: 0 }
     }
 
     /// Moves the address of every request, so that the volumes of a trace follow each other.
@@ -234,12 +234,12 @@ impl Trace {
 }
 
 /// A trace that is replayed: with its times as arrivals, or as fast as possible as a source.
-pub struct Replay<'a> {
-    trace: &'a Trace,
+pub struct TraceReplay<'a> {
+    trace: &'a RequestTrace,
     next: usize,
 }
 
-impl Replay<'_> {
+impl TraceReplay<'_> {
     fn record(&mut self) -> Option<&TraceRecord> {
         let record = self.trace.records.get(self.next)?;
         self.next += 1;
@@ -247,18 +247,18 @@ impl Replay<'_> {
     }
 }
 
-impl Arrivals for Replay<'_> {
-    fn next(&mut self) -> Option<(Nanos, Request)> {
+impl Arrivals for TraceReplay<'_> {
+    fn next(&mut self) -> Option<(Nanos, LoadRequest)> {
         let record = self.record()?;
-        Some((record.at, Request { kind: record.kind, offset: record.offset, len: record.len }))
+        Some((record.at, LoadRequest { kind: record.kind, offset: record.offset, len: record.len }))
     }
 }
 
-impl Source for Replay<'_> {
-    fn next(&mut self, _worker: u16) -> Step {
+impl LoadSource for TraceReplay<'_> {
+    fn next(&mut self, _worker: u16) -> LoadStep {
         match self.record() {
-            Some(record) => Step::Ask(Request { kind: record.kind, offset: record.offset, len: record.len }),
-            None => Step::End,
+            Some(record) => LoadStep::Ask(LoadRequest { kind: record.kind, offset: record.offset, len: record.len }),
+            None => LoadStep::End,
         }
     }
 }

@@ -3,12 +3,12 @@
 //! On a linear scale a bar always begins at zero, because readers compare lengths. On a scale by powers of ten a length
 //! has no meaning, so a mark at the value replaces the bar.
 
-use super::data::{Axis, Bar, Bars, Better, Scale};
+use super::data::{Bar, Bars, Better, ChartAxis, Scale};
 use super::format::{drawable, number, tick};
 use super::labels::{cut, width, LETTERS};
 use super::lines::{axis_name, fitting, spread};
 use super::markup::{px, Markup};
-use super::scale::{range_y, Mapping};
+use super::scale::{range_y, ScaleMapping};
 
 /// Width in units: that of a window of 500 pixels without its margins. A chart of this width fits into such a window
 /// without scaling its letters.
@@ -43,7 +43,7 @@ pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
     let (order, rule) = sorted(bars);
     let mut notes = vec![rule];
     let powers = bars.value.scale == Scale::Log10;
-    let axis = Axis { scale: if powers { Scale::Log10 } else { Scale::Linear }, ..bars.value.clone() };
+    let axis = ChartAxis { scale: if powers { Scale::Log10 } else { Scale::Linear }, ..bars.value.clone() };
     let drawn: Vec<&Bar> =
         order.iter().copied().filter(|bar| drawable(bar.value.y, axis.scale)).take(BARS_MAX).collect();
     if drawn.len() < order.len() {
@@ -55,7 +55,7 @@ pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
     let names = widest(drawn.iter().map(|bar| cut(&bar.subject.to_string())).collect()) * 1.08;
     let figures = widest(drawn.iter().map(|bar| number(bar.value.y)).collect());
     let (left, right) = (names + 12.0, BARS_WIDTH - figures - 14.0);
-    let place = Mapping::new(axis.scale, range, (left, right));
+    let place = ScaleMapping::new(axis.scale, range, (left, right));
     let height = drawn.iter().fold(TOP, |sum, _| sum + PITCH) + BOTTOM;
     let view = format!("0 0 {} {}", px(BARS_WIDTH), px(height));
     let (heading, about) = (format!("{id}-t"), format!("{id}-d"));
@@ -87,7 +87,7 @@ pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
     notes
 }
 
-fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, axis: &Axis, (left, top): (f64, f64)) {
+fn draw_bar(m: &mut Markup, bar: &Bar, place: &ScaleMapping, axis: &ChartAxis, (left, top): (f64, f64)) {
     let powers = axis.scale != Scale::Linear;
     let class = format!("c-{}", bar.subject.level.word());
     let middle = top + PITCH / 2.0;

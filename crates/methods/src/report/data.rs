@@ -20,13 +20,13 @@ pub struct Review {
     /// be empty.
     pub brief: Vec<String>,
     /// Arrays by scenario, best first.
-    pub standings: Option<Table>,
+    pub standings: Option<ReportTable>,
     /// Scenarios, and the verdict on each. May be empty.
     pub verdicts: Vec<Fact>,
     /// Test bed: drives, bus, cache, firmware or commit, chunk, seed, simulated or real.
     pub bed: Vec<Fact>,
     /// Questions and results, in the order of the report.
-    pub sections: Vec<Section>,
+    pub sections: Vec<ReportSection>,
     /// Results as files next to the report: a description, and the name relative to the report.
     pub files: Vec<Fact>,
     /// Words that readers may not know, with their meanings.
@@ -51,7 +51,7 @@ impl Fact {
 
 /// The results of one method.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Section {
+pub struct ReportSection {
     /// The method by number and name: `M01 Database`.
     pub method: String,
     /// The question that the section answers; it is the heading of the section.
@@ -63,9 +63,9 @@ pub struct Section {
     /// Charts.
     pub panels: Vec<Panel>,
     /// Tables that belong to no chart.
-    pub tables: Vec<Table>,
+    pub tables: Vec<ReportTable>,
     /// Sentences that explain the results.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ReportFinding>,
     /// Parts without a result, with the reasons.
     pub absent: Vec<Absent>,
     /// Files next to the report with more data: a description, and the name relative to the report.
@@ -93,7 +93,7 @@ pub struct Panel {
     /// The chart.
     pub chart: Chart,
     /// Sentences that explain the results; [`super::findings::explain`] adds to them.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ReportFinding>,
 }
 
 impl Panel {
@@ -108,7 +108,7 @@ impl Panel {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
     /// Lines over a numeric axis.
-    Lines(Lines),
+    Lines(LineChart),
     /// Horizontal bars.
     Bars(Bars),
     /// Shares by two axes.
@@ -117,11 +117,11 @@ pub enum Chart {
 
 /// Lines over a numeric axis. More than [`super::LINES_MAX`] series are shown as several charts side by side.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lines {
+pub struct LineChart {
     /// The varied value.
-    pub x: Axis,
+    pub x: ChartAxis,
     /// The measured value.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// One line each.
     pub series: Vec<Series>,
     /// Thin lines for comparison: ideal scaling, limits.
@@ -130,7 +130,7 @@ pub struct Lines {
 
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
+pub struct ChartAxis {
     /// The name of the axis. Sentences write it after numbers that have no unit of their own, and after percentages.
     /// Good names are `outstanding` ("at 16 outstanding") and `reads` ("at 40 % reads").
     pub name: String,
@@ -142,7 +142,7 @@ pub struct Axis {
     pub better: Better,
 }
 
-impl Axis {
+impl ChartAxis {
     /// An axis without a better end.
     pub fn new(name: impl Into<String>, unit: Unit, scale: Scale) -> Self {
         Self { name: name.into(), unit, scale, better: Better::Neither }
@@ -199,7 +199,7 @@ pub enum Better {
     Neither,
 }
 
-impl Finding {
+impl ReportFinding {
     /// Makes a finding of this kind.
     pub fn new(kind: FindingKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }
@@ -208,7 +208,7 @@ impl Finding {
 
 /// The measured array, and its difference from others of the same level and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct ReportSubject {
     /// Level; it determines the colour everywhere in a report.
     pub level: Level,
     /// Number of members.
@@ -219,7 +219,7 @@ pub struct Subject {
     pub name: String,
 }
 
-impl Subject {
+impl ReportSubject {
     /// An array without a variant.
     #[must_use]
     pub const fn new(level: Level, members: u16) -> Self {
@@ -253,7 +253,7 @@ impl Subject {
 }
 
 /// Drives with names of their own are single drives too; a variant names them.
-impl From<cell::Subject> for Subject {
+impl From<cell::Subject> for ReportSubject {
     fn from(subject: cell::Subject) -> Self {
         match subject {
             cell::Subject::Array { level, members } => Self::new(level, members),
@@ -262,7 +262,7 @@ impl From<cell::Subject> for Subject {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for ReportSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.level {
             _ if !self.name.is_empty() => write!(f, "{}", self.name)?,
@@ -289,7 +289,7 @@ pub enum Mark {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// The subject of the line.
-    pub subject: Subject,
+    pub subject: ReportSubject,
     /// The form in which it is drawn.
     pub mark: Mark,
     /// In rising order of x.
@@ -301,7 +301,7 @@ pub struct Series {
 impl Series {
     /// A line through points.
     #[must_use]
-    pub const fn line(subject: Subject, points: Vec<Point>) -> Self {
+    pub const fn line(subject: ReportSubject, points: Vec<Point>) -> Self {
         Self { subject, mark: Mark::Line, points, absent: Vec::new() }
     }
 }
@@ -358,25 +358,25 @@ impl Point {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// The load of each part.
-    pub loads: Vec<Load>,
+    pub loads: Vec<PartLoad>,
     /// Numbers of events per host request: `read-modify-write` 0.97, `read-ahead hit` 0.5.
-    pub rates: Vec<Rate>,
+    pub rates: Vec<DecisionRate>,
     /// Commands that the drives completed per host request, if they were counted.
     pub commands: Option<f64>,
 }
 
 /// The load of a part of the machine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
+pub struct PartLoad {
     /// The part.
-    pub part: Part,
+    pub part: MachinePart,
     /// Share of the time, 0 to 1.
     pub busy: f64,
 }
 
 /// A part of a machine that can be the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum MachinePart {
     /// The busiest member drive.
     Drives,
     /// A bus or link by its name.
@@ -399,7 +399,7 @@ pub enum Part {
     Generator,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for MachinePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Drives => f.write_str("the busiest drive"),
@@ -441,7 +441,7 @@ impl Effect {
 
 /// The frequency of a decision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rate {
+pub struct DecisionRate {
     /// The decision as a noun: `read-modify-write`.
     pub what: String,
     /// Its effect.
@@ -458,7 +458,7 @@ pub struct Guide {
     /// Its kind.
     pub kind: GuideKind,
     /// The subject of the ideal, for the sentence that says which share of the ideal was reached.
-    pub subject: Option<Subject>,
+    pub subject: Option<ReportSubject>,
     /// Corners in rising order of x. One corner means a horizontal line over the whole chart.
     pub corners: Vec<(f64, f64)>,
 }
@@ -476,7 +476,7 @@ pub enum GuideKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
     /// The measured value.
-    pub value: Axis,
+    pub value: ChartAxis,
     /// One bar each.
     pub bars: Vec<Bar>,
     /// The formula of the value if it is a rating; shown below the bars. Often empty.
@@ -487,7 +487,7 @@ pub struct Bars {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
     /// The subject of the bar.
-    pub subject: Subject,
+    pub subject: ReportSubject,
     /// The value; `x` is not used.
     pub value: Point,
 }
@@ -509,7 +509,7 @@ pub struct Heat {
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
+pub struct ReportTable {
     /// The caption.
     pub caption: String,
     /// Heading of the first column.
@@ -517,7 +517,7 @@ pub struct Table {
     /// Headings of the other columns.
     pub columns: Vec<String>,
     /// Rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReportRow>,
     /// The formula of the numbers. Often empty.
     pub formula: String,
     /// Sentences below the table.
@@ -526,18 +526,18 @@ pub struct Table {
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ReportRow {
     /// Heading of the row.
     pub head: String,
     /// The level whose colour marks the row.
     pub level: Option<Level>,
     /// One cell for each column.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ReportCell>,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum ReportCell {
     /// A number.
     Number(f64),
     /// A number with its lowest and highest run.
@@ -572,7 +572,7 @@ pub enum Cell {
 
 /// A sentence that explains a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ReportFinding {
     /// Its kind.
     pub kind: FindingKind,
     /// The sentence.

@@ -1,6 +1,6 @@
 //! Numbers for readers: about three digits, thousands separated, units after the number.
 
-use super::data::{Axis, Scale, Unit};
+use super::data::{ChartAxis, Scale, Unit};
 
 /// Larger numbers are not drawn. No value of a storage device comes near this limit, and differences would be lost in
 /// rounding.
@@ -134,7 +134,7 @@ pub fn value(unit: &Unit, value: f64) -> String {
 
 /// A position on an axis, without a unit if the axis has it.
 #[must_use]
-pub fn tick(axis: &Axis, value: f64) -> String {
+pub fn tick(axis: &ChartAxis, value: f64) -> String {
     match axis.unit {
         Unit::Bytes => bytes(value),
         _ if axis.scale == Scale::Nines && value >= 100.0 => "max".into(),
@@ -156,7 +156,7 @@ fn where_exact(value: f64) -> String {
 
 /// A position on an axis within a sentence: `at 16 outstanding`, `at 64 KiB`, `at 40 % reads`.
 #[must_use]
-pub fn place(axis: &Axis, value: f64) -> String {
+pub fn place(axis: &ChartAxis, value: f64) -> String {
     match &axis.unit {
         // For the value one, the singular: `1 client`.
         Unit::None if value == 1.0 => format!("1 {}", axis.name.strip_suffix('s').unwrap_or(&axis.name)),
@@ -240,15 +240,15 @@ mod tests {
 
     #[test]
     fn places_and_units_read_as_in_a_sentence() {
-        let depth = Axis::new("outstanding", Unit::None, Scale::Log2);
+        let depth = ChartAxis::new("outstanding", Unit::None, Scale::Log2);
         assert_eq!(place(&depth, 16.0), "16 outstanding");
-        let clients = Axis::new("clients", Unit::None, Scale::Linear);
+        let clients = ChartAxis::new("clients", Unit::None, Scale::Linear);
         assert_eq!((place(&clients, 1.0), place(&clients, 2.0)), ("1 client".into(), "2 clients".into()));
-        let block = Axis::new("block size", Unit::Bytes, Scale::Log2);
+        let block = ChartAxis::new("block size", Unit::Bytes, Scale::Log2);
         assert_eq!(place(&block, 65536.0), "64 KiB");
         assert_eq!(bytes(1536.0), "1.50 KiB");
-        assert_eq!(place(&Axis::new("reads", Unit::Percent, Scale::Linear), 40.0), "40 % reads");
-        assert_eq!(place(&Axis::new("requests", Unit::Percent, Scale::Nines), 99.9), "percentile 99.9");
+        assert_eq!(place(&ChartAxis::new("reads", Unit::Percent, Scale::Linear), 40.0), "40 % reads");
+        assert_eq!(place(&ChartAxis::new("requests", Unit::Percent, Scale::Nines), 99.9), "percentile 99.9");
         assert_eq!(value(&Unit::named("MB/s"), 71.4), "71.4 MB/s");
         assert_eq!([change(14.2), change(-3.21), change(0.01), change(-0.01)], ["+14 %", "-3.2 %", "0.0 %", "0.0 %"]);
         assert_eq!([ratio(1.04), ratio(0.96), ratio(6.12), ratio(0.04)], ["1.0", "1.0", "6.1", "0.04"]);

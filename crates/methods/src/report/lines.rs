@@ -2,12 +2,12 @@
 //!
 //! Whatever the data are, nothing is drawn outside the canvas, and no name covers another.
 
-use super::data::{Axis, Better, Guide, GuideKind, Lines, Mark, Point, Scale, Series, Unit};
+use super::data::{Better, ChartAxis, Guide, GuideKind, LineChart, Mark, Point, Scale, Series, Unit};
 use super::format::{bytes_tick, drawable, tick, value};
 use super::labels::{apart, cut, width, LETTERS, LINE_HEIGHT};
 use super::markup::{px, Markup};
-use super::scale::{range_x, range_y, Mapping};
-use super::style::Key;
+use super::scale::{range_x, range_y, ScaleMapping};
+use super::style::StyleKey;
 use super::LINES_MAX;
 
 /// Width of a chart in pixels; a page has room for a table next to it.
@@ -37,7 +37,7 @@ pub struct Ranges {
 
 /// The ranges that contain all of these lines.
 #[must_use]
-pub fn ranges(all: &[&Lines]) -> Option<Ranges> {
+pub fn ranges(all: &[&LineChart]) -> Option<Ranges> {
     let first = all.first()?;
     let points = || all.iter().flat_map(|lines| &lines.series).flat_map(|series| shown(series, first));
     let x = range_x(&first.x, points().map(|point| point.x));
@@ -53,7 +53,7 @@ pub fn ranges(all: &[&Lines]) -> Option<Ranges> {
 }
 
 /// Points that can be drawn, in their order, which is that of rising x.
-fn shown<'a>(series: &'a Series, lines: &Lines) -> Vec<&'a Point> {
+fn shown<'a>(series: &'a Series, lines: &LineChart) -> Vec<&'a Point> {
     let (x, y) = (lines.x.scale, lines.y.scale);
     series.points.iter().filter(|point| drawable(point.x, x) && drawable(point.y, y)).collect()
 }
@@ -68,7 +68,7 @@ pub fn spread(point: &Point) -> (f64, f64) {
 
 /// The name of an axis in its chart.
 #[must_use]
-pub fn axis_name(axis: &Axis) -> String {
+pub fn axis_name(axis: &ChartAxis) -> String {
     let unit = match &axis.unit {
         Unit::None => String::new(),
         Unit::Bytes => ", bytes".into(),
@@ -98,15 +98,15 @@ struct Tag {
 struct Frame {
     left: f64,
     right: f64,
-    x: Mapping,
-    y: Mapping,
+    x: ScaleMapping,
+    y: ScaleMapping,
 }
 
 impl Frame {
     const LOW: f64 = CANVAS_HEIGHT - BOTTOM;
 
-    fn new(lines: &Lines, ranges: &Ranges) -> Self {
-        let y = Mapping::new(lines.y.scale, ranges.y, (Self::LOW, TOP));
+    fn new(lines: &LineChart, ranges: &Ranges) -> Self {
+        let y = ScaleMapping::new(lines.y.scale, ranges.y, (Self::LOW, TOP));
         let widest =
             |texts: &mut dyn Iterator<Item = String>| texts.map(|text| width(&text, LETTERS)).fold(0.0_f64, f64::max);
         let ticks = widest(&mut y.ticks(&[]).into_iter().map(|at| axis_tick(&lines.y, at)));
@@ -117,7 +117,7 @@ impl Frame {
         // On a narrow screen the ticks have letters of 14 pixels in place of 12.
         let left = (ticks * 14.0 / 12.0 + 7.0).clamp(30.0, 160.0);
         let right = CANVAS_WIDTH - (names + LEADER + 4.0).clamp(40.0, 330.0);
-        Self { left, right, x: Mapping::new(lines.x.scale, ranges.x, (left, right)), y }
+        Self { left, right, x: ScaleMapping::new(lines.x.scale, ranges.x, (left, right)), y }
     }
 
     fn at(&self, point: &Point) -> (f64, f64) {
@@ -126,7 +126,7 @@ impl Frame {
 }
 
 /// Draws at most [`LINES_MAX`] lines. Returns sentences about lines that could not be drawn.
-pub fn draw(m: &mut Markup, lines: &Lines, ranges: &Ranges, key: &Key, title: &str, id: &str) -> Vec<String> {
+pub fn draw(m: &mut Markup, lines: &LineChart, ranges: &Ranges, key: &StyleKey, title: &str, id: &str) -> Vec<String> {
     assert!(lines.series.len() <= LINES_MAX, "a chart with {} lines; split it", lines.series.len());
     let frame = Frame::new(lines, ranges);
     let mut notes = Vec::new();
@@ -154,13 +154,13 @@ pub fn draw(m: &mut Markup, lines: &Lines, ranges: &Ranges, key: &Key, title: &s
     notes
 }
 
-fn describe(lines: &Lines) -> String {
+fn describe(lines: &LineChart) -> String {
     let names: Vec<String> = lines.series.iter().map(|series| series.subject.to_string()).collect();
     format!("{} by {}. Lines: {}. The numbers are in the table.", lines.y.name, lines.x.name, names.join("; "))
 }
 
 /// Draws the grid, the ticks and the names of the axes.
-fn grid(m: &mut Markup, lines: &Lines, frame: &Frame) {
+fn grid(m: &mut Markup, lines: &LineChart, frame: &Frame) {
     for at in frame.y.ticks(&[]) {
         let y = frame.y.place(at);
         m.empty("path", &[("class", "grid"), ("d", &format!("M{} {}H{}", px(frame.left), px(y), px(frame.right)))]);
@@ -170,11 +170,12 @@ fn grid(m: &mut Markup, lines: &Lines, frame: &Frame) {
     let zero = frame.y.place(0.0);
     let base = if lines.y.scale == Scale::Linear { zero } else { Frame::LOW };
     m.empty("path", &[("class", "axis"), ("d", &format!("M{} {}H{}", px(frame.left), px(base), px(frame.right)))]);
-    let mut own: Vec<f64> = lines.series.iter().flat_map(|series| shown(series, lines)).map(|point| point.x).collect();
-    own.sort_by(f64::total_cmp);
-    own.dedup();
+    let mut values: Vec<f64> =
+        lines.series.iter().flat_map(|series| shown(series, lines)).map(|point| point.x).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
     let ticks: Vec<(f64, String)> =
-        frame.x.ticks(&own).into_iter().map(|at| (frame.x.place(at), axis_tick(&lines.x, at))).collect();
+        frame.x.ticks(&values).into_iter().map(|at| (frame.x.place(at), axis_tick(&lines.x, at))).collect();
     let stride = stride(&ticks);
     for (number, (x, text)) in ticks.iter().enumerate() {
         m.empty("path", &[("class", "axis"), ("d", &format!("M{} {}v4", px(*x), px(Frame::LOW)))]);
@@ -194,7 +195,7 @@ fn grid(m: &mut Markup, lines: &Lines, frame: &Frame) {
 }
 
 /// A number at an axis: bytes are shorter than in other places.
-fn axis_tick(axis: &Axis, value: f64) -> String {
+fn axis_tick(axis: &ChartAxis, value: f64) -> String {
     match axis.unit {
         Unit::Bytes => bytes_tick(value),
         _ => tick(axis, value),
@@ -231,7 +232,7 @@ pub fn fitting(text: &str, room: f64) -> String {
 }
 
 /// The guides of a chart. Arrays with the same ideal share one guide.
-fn guides(lines: &Lines) -> Vec<&Guide> {
+fn guides(lines: &LineChart) -> Vec<&Guide> {
     let mut kept: Vec<&Guide> = Vec::new();
     for guide in &lines.guides {
         if !kept.iter().any(|known| known.label == guide.label && known.corners == guide.corners) {
@@ -260,7 +261,7 @@ fn draw_guide(
     m: &mut Markup,
     guide: &Guide,
     (frame, ranges): (&Frame, &Ranges),
-    lines: &Lines,
+    lines: &LineChart,
     tags: &mut Vec<Tag>,
 ) -> bool {
     let finite = |&&(x, y): &&(f64, f64)| drawable(x, lines.x.scale) && drawable(y, lines.y.scale);
@@ -307,9 +308,9 @@ fn clip(a: Place, b: Place, frame: &Frame) -> Option<(Place, Place)> {
 fn draw_series(
     m: &mut Markup,
     series: &Series,
-    lines: &Lines,
+    lines: &LineChart,
     frame: &Frame,
-    key: &Key,
+    key: &StyleKey,
     tags: &mut Vec<Tag>,
     notes: &mut Vec<String>,
 ) {
@@ -350,7 +351,7 @@ fn draw_series(
 }
 
 /// One result as text, for a tooltip.
-fn title_of(name: &str, point: &Point, lines: &Lines) -> String {
+fn title_of(name: &str, point: &Point, lines: &LineChart) -> String {
     let (low, high) = spread(point);
     let mut words = format!("{name}, {}: {}", super::format::place(&lines.x, point.x), value(&lines.y.unit, point.y));
     if low < high {

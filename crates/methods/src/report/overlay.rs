@@ -1,6 +1,8 @@
 //! Compares predictions with measurements: their differences as figures.
 
-use super::data::{Axis, Cell, Chart, Finding, FindingKind, Lines, Mark, Panel, Row, Series, Table};
+use super::data::{
+    Chart, ChartAxis, FindingKind, LineChart, Mark, Panel, ReportCell, ReportFinding, ReportRow, ReportTable, Series,
+};
 use super::findings::value_at;
 use super::format::{percent, place, tick};
 
@@ -47,11 +49,11 @@ fn error(predicted: f64, measured: f64) -> Option<f64> {
 #[must_use]
 pub fn compare(
     question: &str,
-    x: &Axis,
-    y: &Axis,
+    x: &ChartAxis,
+    y: &ChartAxis,
     names: (&str, &str),
     pairs: &[(Series, Series)],
-) -> (Panel, Table, Vec<Finding>) {
+) -> (Panel, ReportTable, Vec<ReportFinding>) {
     let mut rows = Vec::new();
     let mut findings = Vec::new();
     let mut series = Vec::new();
@@ -61,19 +63,19 @@ pub fn compare(
         for point in &measured.points {
             let Some(value) = value_at(predicted, point.x) else { continue };
             let change = error(value, point.y)
-                .map_or(Cell::NotApplicable(format!("the value of {} is zero", names.1)), |error| {
-                    Cell::Text(signed(error))
+                .map_or(ReportCell::NotApplicable(format!("the value of {} is zero", names.1)), |error| {
+                    ReportCell::Text(signed(error))
                 });
             let head = format!("{}, {}", predicted.subject, tick(x, point.x));
-            rows.push(Row {
+            rows.push(ReportRow {
                 head,
                 level: Some(predicted.subject.level),
-                cells: vec![Cell::Number(value), Cell::Number(point.y), change],
+                cells: vec![ReportCell::Number(value), ReportCell::Number(point.y), change],
             });
         }
         findings.extend(errors(predicted, measured).map(|errors| difference_of(predicted, names.1, x, &errors)));
     }
-    let table = Table {
+    let table = ReportTable {
         caption: format!("{}: {} and {}", y.name, names.0, names.1),
         corner: format!("array, {}", x.name),
         columns: vec![names.0.into(), names.1.into(), "difference".into()],
@@ -81,7 +83,7 @@ pub fn compare(
         formula: format!("difference = {} / {} - 1", names.0, names.1),
         notes: Vec::new(),
     };
-    let lines = Lines { x: x.clone(), y: y.clone(), series, guides: Vec::new() };
+    let lines = LineChart { x: x.clone(), y: y.clone(), series, guides: Vec::new() };
     (Panel::new(question, Chart::Lines(lines)), table, findings)
 }
 
@@ -89,7 +91,7 @@ fn signed(error: f64) -> String {
     super::format::change(error * 100.0)
 }
 
-fn difference_of(predicted: &Series, other: &str, x: &Axis, errors: &Errors) -> Finding {
+fn difference_of(predicted: &Series, other: &str, x: &ChartAxis, errors: &Errors) -> ReportFinding {
     let text = format!(
         "{} differs from {other} by {} on average over {} places (bias {}), at worst by {} at {}.",
         predicted.subject,
@@ -99,28 +101,28 @@ fn difference_of(predicted: &Series, other: &str, x: &Axis, errors: &Errors) -> 
         signed(errors.worst),
         place(x, errors.worst_at)
     );
-    Finding::new(FindingKind::Comparison, text)
+    ReportFinding::new(FindingKind::Comparison, text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::data::{Level, Point, Scale, Subject, Unit};
+    use crate::report::data::{Level, Point, ReportSubject, Scale, Unit};
 
     #[test]
     fn errors_are_relative_to_what_was_measured() {
         let series = |ys: [f64; 3], variant: &str| {
             let points = [1.0, 2.0, 4.0].into_iter().zip(ys).map(|(x, y)| Point::exact(x, y)).collect();
-            Series::line(Subject::new(Level::Raid5, 4).variant(variant), points)
+            Series::line(ReportSubject::new(Level::Raid5, 4).variant(variant), points)
         };
         let (predicted, measured) = (series([110.0, 190.0, 300.0], "predicted"), series([100.0, 200.0, 300.0], "m"));
         let found = errors(&predicted, &measured);
         let Some(errors) = found else { panic!("no errors") };
         assert!((errors.bias - 0.05 / 3.0).abs() < 1e-12 && (errors.mean - 0.05).abs() < 1e-12);
         assert_eq!((errors.worst_at, errors.places), (1.0, 3));
-        let axis = Axis::new("outstanding", Unit::None, Scale::Log2);
+        let axis = ChartAxis::new("outstanding", Unit::None, Scale::Log2);
         let (_, table, findings) = compare("?", &axis, &axis, ("predicted", "served"), &[(predicted, measured)]);
-        assert_eq!(table.rows[1].cells[2], Cell::Text("-5.0 %".into()));
+        assert_eq!(table.rows[1].cells[2], ReportCell::Text("-5.0 %".into()));
         let wanted = "RAID 5 x4, predicted differs from served by 5.0 % on average over 3 places (bias +1.7 %), at \
                     worst by +10 % at 1 outstanding.";
         assert_eq!(findings[0].text, wanted);

@@ -1,11 +1,13 @@
 //! The page: one file that loads nothing and runs nothing. The results come before the method.
 
-use super::data::{Absent, Chart, Fact, Finding, FindingKind, Lines, Panel, Point, Review, Section, Table};
+use super::data::{
+    Absent, Chart, Fact, FindingKind, LineChart, Panel, Point, ReportFinding, ReportSection, ReportTable, Review,
+};
 use super::findings;
 use super::lines::{self, Ranges};
 use super::markup::Markup;
 use super::split::split;
-use super::style::{Key, SHEET};
+use super::style::{StyleKey, SHEET};
 use super::{bars, table};
 
 /// The text in a page that names this program as its origin.
@@ -24,7 +26,7 @@ pub fn is_report(begin: &[u8]) -> bool {
 /// A report as one HTML file: well-formed XML, pure ASCII, the same bytes for the same data.
 #[must_use]
 pub fn render(review: &Review) -> String {
-    let key = Key::of(review);
+    let key = StyleKey::of(review);
     let mut m = Markup::default();
     m.fixed("<!DOCTYPE html>\n");
     m.inside("html", &[("lang", "en")], |m| {
@@ -51,7 +53,7 @@ pub fn render(review: &Review) -> String {
     m.finish()
 }
 
-fn top(m: &mut Markup, review: &Review, key: &Key) {
+fn top(m: &mut Markup, review: &Review, key: &StyleKey) {
     m.text("h1", &[], &review.title);
     if review.brief.is_empty() {
         sentences(m, &review.summary, "summary");
@@ -82,13 +84,13 @@ fn sentences(m: &mut Markup, lines: &[String], class: &'static str) {
 }
 
 /// A table that scrolls horizontally on a narrow screen.
-fn wide(m: &mut Markup, one: &Table) {
+fn wide(m: &mut Markup, one: &ReportTable) {
     let frame = [("class", "scroll"), ("tabindex", "0"), ("role", "group"), ("aria-label", one.caption.as_str())];
     m.inside("div", &frame, |m| table::draw(m, one));
 }
 
 /// The heading of a section: its question, or its method if it has none.
-fn name(section: &Section) -> &str {
+fn name(section: &ReportSection) -> &str {
     if section.question.is_empty() {
         &section.method
     } else {
@@ -105,7 +107,7 @@ fn heading(m: &mut Markup, tag: &'static str, id: &str, text: &str) {
     });
 }
 
-fn draw_section(m: &mut Markup, section: &Section, number: usize, key: &Key) {
+fn draw_section(m: &mut Markup, section: &ReportSection, number: usize, key: &StyleKey) {
     let id = format!("s{number}");
     m.inside("section", &[("id", &id)], |m| {
         heading(m, "h2", &id, name(section));
@@ -126,7 +128,7 @@ fn draw_section(m: &mut Markup, section: &Section, number: usize, key: &Key) {
     });
 }
 
-fn draw_findings(m: &mut Markup, found: &[Finding]) {
+fn draw_findings(m: &mut Markup, found: &[ReportFinding]) {
     if found.is_empty() {
         return;
     }
@@ -163,7 +165,7 @@ fn draw_absent(m: &mut Markup, absent: &[Absent]) {
     });
 }
 
-fn draw_panel(m: &mut Markup, panel: &Panel, section: &Section, id: &str, key: &Key) {
+fn draw_panel(m: &mut Markup, panel: &Panel, section: &ReportSection, id: &str, key: &StyleKey) {
     m.inside("section", &[("class", "panel"), ("id", id)], |m| {
         heading(m, "h3", id, &panel.question);
         let answer = if panel.answer.is_empty() { findings::answer(&panel.chart) } else { panel.answer.clone() };
@@ -179,7 +181,7 @@ fn draw_panel(m: &mut Markup, panel: &Panel, section: &Section, id: &str, key: &
     });
 }
 
-fn draw_lines(m: &mut Markup, all: &Lines, panel: &Panel, section: &Section, id: &str, key: &Key) {
+fn draw_lines(m: &mut Markup, all: &LineChart, panel: &Panel, section: &ReportSection, id: &str, key: &StyleKey) {
     let Some(ranges) = shared(all, panel, section) else { return };
     let parts = split(all);
     let several = parts.len() > 1;
@@ -199,7 +201,7 @@ fn draw_lines(m: &mut Markup, all: &Lines, panel: &Panel, section: &Section, id:
 }
 
 /// The ranges for this panel and all panels of its group.
-fn shared(all: &Lines, panel: &Panel, section: &Section) -> Option<Ranges> {
+fn shared(all: &LineChart, panel: &Panel, section: &ReportSection) -> Option<Ranges> {
     let mut group = vec![all];
     if !panel.group.is_empty() {
         for other in section.panels.iter().filter(|other| other.group == panel.group) {
@@ -213,7 +215,7 @@ fn shared(all: &Lines, panel: &Panel, section: &Section) -> Option<Ranges> {
 }
 
 /// A chart with its table next to it.
-fn pair(m: &mut Markup, numbers: &Table, chart: impl FnOnce(&mut Markup) -> Vec<String>) {
+fn pair(m: &mut Markup, numbers: &ReportTable, chart: impl FnOnce(&mut Markup) -> Vec<String>) {
     m.inside("div", &[("class", "pair")], |m| {
         m.inside("figure", &[], |m| {
             let mut notes = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! It must never place a value outside its range.
 
-use super::data::{Axis, Scale};
+use super::data::{ChartAxis, Scale};
 use super::format::drawable;
 
 /// Number of nines at which percentile 100, the slowest request, is drawn: above any percentile that a run can measure.
@@ -18,7 +18,7 @@ const NEAR_ZERO: f64 = 0.25;
 
 /// The range of an axis, and its conversion from values to positions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mapping {
+pub struct ScaleMapping {
     scale: Scale,
     low: f64,
     high: f64,
@@ -26,7 +26,7 @@ pub struct Mapping {
     to: f64,
 }
 
-impl Mapping {
+impl ScaleMapping {
     /// Converts `low..=high` to the positions `from..=to`; `to` may be below `from`.
     #[must_use]
     pub fn new(scale: Scale, (low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
@@ -58,9 +58,9 @@ impl Mapping {
 
     /// The positions of ticks, lowest first. `own` has the drawn values.
     #[must_use]
-    pub fn ticks(&self, own: &[f64]) -> Vec<f64> {
-        if !own.is_empty() && own.len() <= OWN_TICKS_MAX {
-            return own.iter().copied().filter(|&value| self.holds(value)).collect();
+    pub fn ticks(&self, values: &[f64]) -> Vec<f64> {
+        if !values.is_empty() && values.len() <= OWN_TICKS_MAX {
+            return values.iter().copied().filter(|&value| self.holds(value)).collect();
         }
         match self.scale {
             Scale::Linear => linear_ticks(self.low, self.high),
@@ -96,7 +96,7 @@ fn step(scale: Scale, value: f64) -> f64 {
 
 /// The range of an x axis that contains all these values.
 #[must_use]
-pub fn range_x(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub fn range_x(axis: &ChartAxis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = extent(axis.scale, values);
     match axis.scale {
         Scale::Linear if low >= 0.0 && low < high * NEAR_ZERO => (0.0, high),
@@ -109,7 +109,7 @@ pub fn range_x(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 /// The range of a y axis that contains all these values and ends at ticks. A linear one contains zero.
 #[must_use]
-pub fn range_y(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub fn range_y(axis: &ChartAxis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = extent(axis.scale, values);
     match axis.scale {
         Scale::Linear => {
@@ -202,8 +202,8 @@ mod tests {
     use super::*;
     use crate::report::data::Unit;
 
-    fn axis(scale: Scale) -> Axis {
-        Axis::new("a", Unit::None, scale)
+    fn axis(scale: Scale) -> ChartAxis {
+        ChartAxis::new("a", Unit::None, scale)
     }
 
     #[test]
@@ -219,18 +219,18 @@ mod tests {
 
     #[test]
     fn ticks_are_the_values_themselves_where_they_are_few() {
-        let mapping = Mapping::new(Scale::Log2, (1.0, 256.0), (0.0, 80.0));
+        let mapping = ScaleMapping::new(Scale::Log2, (1.0, 256.0), (0.0, 80.0));
         assert_eq!(mapping.ticks(&[1.0, 4.0, 16.0, 64.0, 256.0]), [1.0, 4.0, 16.0, 64.0, 256.0]);
         assert_eq!(mapping.ticks(&[]), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0]);
         assert_eq!(mapping.place(16.0), 40.0);
-        let linear = Mapping::new(Scale::Linear, (0.0, 250.0), (100.0, 0.0));
+        let linear = ScaleMapping::new(Scale::Linear, (0.0, 250.0), (100.0, 0.0));
         assert_eq!(linear.ticks(&[]), [0.0, 50.0, 100.0, 150.0, 200.0, 250.0]);
         assert_eq!(linear.place(50.0), 80.0);
     }
 
     #[test]
     fn nines_are_equally_far_from_each_other() {
-        let mapping = Mapping::new(Scale::Nines, (0.0, 100.0), (0.0, 60.0));
+        let mapping = ScaleMapping::new(Scale::Nines, (0.0, 100.0), (0.0, 60.0));
         let places: Vec<f64> =
             [0.0, 90.0, 99.0, 99.9, 100.0].iter().map(|&p| (mapping.place(p) * 1e6).round() / 1e6).collect();
         assert_eq!(places, [0.0, 10.0, 20.0, 30.0, 60.0]);
@@ -241,7 +241,7 @@ mod tests {
         for scale in [Scale::Linear, Scale::Log2, Scale::Log10, Scale::Nines] {
             for values in [[1.0, 1.0], [0.5, 99.0], [1e-8, 99.9], [3.0, 90.0]] {
                 for range in [range_x(&axis(scale), values.into_iter()), range_y(&axis(scale), values.into_iter())] {
-                    let mapping = Mapping::new(scale, range, (200.0, 10.0));
+                    let mapping = ScaleMapping::new(scale, range, (200.0, 10.0));
                     assert!(range.0 < range.1, "{scale:?} {values:?} {range:?}");
                     assert!(mapping.ticks(&[]).len() <= 80);
                     for value in [-1e300, 0.0, 1.0, 99.0, 1e300, values[0], values[1]] {

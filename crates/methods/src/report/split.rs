@@ -4,16 +4,16 @@
 //! chart has the single drive for comparison; if there are two, as with two write caches, both. An ideal is drawn in the
 //! chart of its array.
 
-use super::data::{Level, Lines, Mark, Series};
+use super::data::{Level, LineChart, Mark, Series};
 use super::LINES_MAX;
 
 /// The lines of one chart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct SplitPart {
     /// The difference from the other charts; empty if there is only one.
     pub title: String,
     /// Its lines.
-    pub lines: Lines,
+    pub lines: LineChart,
 }
 
 /// Maximum number of single drives that are in every chart.
@@ -21,9 +21,9 @@ const REFERENCES_MAX: usize = 2;
 
 /// Distributes the lines of a panel.
 #[must_use]
-pub fn split(lines: &Lines) -> Vec<Part> {
+pub fn split(lines: &LineChart) -> Vec<SplitPart> {
     if lines.series.len() <= LINES_MAX {
-        return vec![Part { title: String::new(), lines: lines.clone() }];
+        return vec![SplitPart { title: String::new(), lines: lines.clone() }];
     }
     let is_reference = |series: &&Series| series.subject.level == Level::Single && series.mark == Mark::Line;
     let references: Vec<&Series> = lines.series.iter().filter(is_reference).collect();
@@ -45,8 +45,8 @@ pub fn split(lines: &Lines) -> Vec<Part> {
             let title = if count == 1 { kind.to_owned() } else { format!("{kind}, {number} of {count}") };
             let series: Vec<Series> = reference.iter().copied().chain(chart).cloned().collect();
             let mut guides = lines.guides.clone();
-            guides.retain(|guide| guide.subject.iter().all(|own| series.iter().any(|one| one.subject == *own)));
-            parts.push(Part { title, lines: Lines { series, guides, ..lines.clone() } });
+            guides.retain(|guide| guide.subject.iter().all(|subject| series.iter().any(|one| one.subject == *subject)));
+            parts.push(SplitPart { title, lines: LineChart { series, guides, ..lines.clone() } });
         }
     }
     parts
@@ -87,15 +87,15 @@ fn fill<'a>(shapes: &[Vec<&'a Series>], room: usize) -> Vec<Vec<&'a Series>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::data::{Axis, Guide, GuideKind, Scale, Subject, Unit};
+    use crate::report::data::{ChartAxis, Guide, GuideKind, ReportSubject, Scale, Unit};
 
-    fn lines(names: &[&str]) -> Lines {
-        let axis = Axis::new("a", Unit::None, Scale::Linear);
+    fn lines(names: &[&str]) -> LineChart {
+        let axis = ChartAxis::new("a", Unit::None, Scale::Linear);
         let series = names
             .iter()
             .filter_map(|name| name.parse::<crate::cell::Subject>().ok())
             .map(|subject| Series::line(subject.into(), vec![]));
-        Lines { x: axis.clone(), y: axis, series: series.collect(), guides: vec![] }
+        LineChart { x: axis.clone(), y: axis, series: series.collect(), guides: vec![] }
     }
 
     fn dealt(names: &[&str]) -> Vec<String> {
@@ -140,12 +140,12 @@ mod tests {
         let guide = |subject: &str| Guide {
             label: subject.into(),
             kind: GuideKind::Ideal,
-            subject: subject.parse::<crate::cell::Subject>().ok().map(Subject::from),
+            subject: subject.parse::<crate::cell::Subject>().ok().map(ReportSubject::from),
             corners: vec![(1.0, 1.0), (2.0, 2.0)],
         };
         let mut all = lines(&["single", "raid0x2", "raid0x3", "raid0x4", "raid5x3", "raid5x4"]);
         all.guides = vec![guide("raid0x4"), guide("raid5x4"), guide("bus")];
-        let labels = |part: &Part| part.lines.guides.iter().map(|guide| guide.label.clone()).collect::<Vec<_>>();
+        let labels = |part: &SplitPart| part.lines.guides.iter().map(|guide| guide.label.clone()).collect::<Vec<_>>();
         assert_eq!(split(&all).iter().map(labels).collect::<Vec<_>>(), [["raid0x4", "bus"], ["raid5x4", "bus"]]);
     }
 

@@ -4,7 +4,7 @@
 //! The colours differ in lightness as well as in hue, so that readers with colour blindness can distinguish them. Their
 //! contrast with the background, light and dark, is at least 4.5 to 1 (WCAG 2.2, 1.4.3).
 
-use super::data::{Chart, Level, Review, Subject};
+use super::data::{Chart, Level, ReportSubject, Review};
 use super::markup::{px, Markup};
 
 /// Dashes, beginning with the most common member count. Empty: a solid line.
@@ -19,7 +19,7 @@ const SAMPLE: f64 = 46.0;
 /// The levels, member counts and variants in a report, in the order of their styles: many members first, no variant
 /// first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Key {
+pub struct StyleKey {
     levels: Vec<Level>,
     members: Vec<u16>,
     variants: Vec<String>,
@@ -27,12 +27,12 @@ pub struct Key {
     pairs: Vec<(usize, usize)>,
 }
 
-impl Key {
+impl StyleKey {
     /// The key of a report.
     #[must_use]
     pub fn of(review: &Review) -> Self {
         let mut key = Self::default();
-        let mut subjects: Vec<&Subject> = Vec::new();
+        let mut subjects: Vec<&ReportSubject> = Vec::new();
         for panel in review.sections.iter().flat_map(|section| &section.panels) {
             match &panel.chart {
                 Chart::Lines(lines) => subjects.extend(lines.series.iter().map(|series| &series.subject)),
@@ -56,7 +56,7 @@ impl Key {
         key
     }
 
-    fn see(&mut self, subject: &Subject) {
+    fn see(&mut self, subject: &ReportSubject) {
         self.levels.push(subject.level);
         if !plain(subject) {
             self.members.push(subject.members);
@@ -64,7 +64,7 @@ impl Key {
         }
     }
 
-    fn pair(&self, subject: &Subject) -> (usize, usize) {
+    fn pair(&self, subject: &ReportSubject) -> (usize, usize) {
         let members = self.members.iter().position(|&known| known == subject.members);
         let variant = self.variants.iter().position(|known| *known == subject.variant);
         (members.unwrap_or(0), variant.unwrap_or(0))
@@ -72,7 +72,7 @@ impl Key {
 
     /// The `stroke-dasharray` of a subject's line. The member count selects it, and the variant shifts the choice.
     #[must_use]
-    pub fn dash(&self, subject: &Subject) -> &'static str {
+    pub fn dash(&self, subject: &ReportSubject) -> &'static str {
         if plain(subject) {
             return DASHES[0];
         }
@@ -82,7 +82,7 @@ impl Key {
 
     /// Draws a subject's mark, which depends on its member count. The mark is hollow if the result was not steady. A
     /// cross cannot be hollow, so a circle replaces it.
-    pub fn mark(&self, m: &mut Markup, subject: &Subject, (x, y): (f64, f64), hollow: bool) {
+    pub fn mark(&self, m: &mut Markup, subject: &ReportSubject, (x, y): (f64, f64), hollow: bool) {
         let number = self.pair(subject).0 % DASHES.len();
         let dot = if hollow { "hollow" } else { "dot" };
         if plain(subject) || (hollow && number >= CROSSES) {
@@ -124,7 +124,7 @@ impl Key {
 
     fn sample(&self, m: &mut Markup, members: u16, variant: &str) {
         let view = format!("0 0 {} 12", px(SAMPLE));
-        let subject = Subject::new(Level::Raid0, members).variant(variant);
+        let subject = ReportSubject::new(Level::Raid0, members).variant(variant);
         let frame = [
             ("viewBox", view.as_str()),
             ("width", &px(SAMPLE)),
@@ -143,7 +143,7 @@ impl Key {
 }
 
 /// Is the subject a single drive without a variant? It always has a solid line with circles.
-fn plain(subject: &Subject) -> bool {
+fn plain(subject: &ReportSubject) -> bool {
     subject.level == Level::Single && subject.variant.is_empty()
 }
 

@@ -3,7 +3,7 @@
 //! For a cell without a result, a note below the table gives the reason.
 
 use super::bars::sorted;
-use super::data::{AbsentPoint, Bars, Cell, Heat, Lines, Point, Row, Series, Table, Unit};
+use super::data::{AbsentPoint, Bars, Heat, LineChart, Point, ReportCell, ReportRow, ReportTable, Series, Unit};
 use super::format::{change, drawable, number, ratio, tick, MISSING};
 use super::lines::spread;
 use super::markup::Markup;
@@ -24,7 +24,7 @@ const STEPS: [f64; 2] = [1.5, 3.0];
 
 /// The numbers of a line chart.
 #[must_use]
-pub fn of_lines(lines: &Lines) -> Table {
+pub fn of_lines(lines: &LineChart) -> ReportTable {
     let mut places: Vec<f64> = Vec::new();
     for series in &lines.series {
         places.extend(series.points.iter().map(|point| point.x).filter(|&x| drawable(x, lines.x.scale)));
@@ -39,9 +39,9 @@ pub fn of_lines(lines: &Lines) -> Table {
     }
     let rows = rows.into_iter().map(|index| {
         let x = places[index];
-        Row { head: tick(&lines.x, x), level: None, cells: lines.series.iter().map(|one| cell(one, x)).collect() }
+        ReportRow { head: tick(&lines.x, x), level: None, cells: lines.series.iter().map(|one| cell(one, x)).collect() }
     });
-    Table {
+    ReportTable {
         caption: heading(&lines.y.name, &lines.y.unit),
         corner: heading(&lines.x.name, &lines.x.unit),
         columns: lines.series.iter().map(|series| series.subject.to_string()).collect(),
@@ -60,27 +60,27 @@ fn picked(count: usize) -> Vec<usize> {
     (0..ROWS_PICKED).map(|row| row * (count - 1) / (ROWS_PICKED - 1)).collect()
 }
 
-fn cell(series: &Series, x: f64) -> Cell {
+fn cell(series: &Series, x: f64) -> ReportCell {
     let found: Option<&Point> = series.points.iter().find(|point| point.x == x);
     let absent: Option<&AbsentPoint> = series.absent.iter().find(|absent| absent.x == x);
     match (found, absent) {
         (Some(point), _) => of_point(point),
-        (None, Some(absent)) => Cell::NotApplicable(absent.reason.clone()),
+        (None, Some(absent)) => ReportCell::NotApplicable(absent.reason.clone()),
         // Only other lines have this position, so nothing is missing here.
-        (None, None) => Cell::Text(String::new()),
+        (None, None) => ReportCell::Text(String::new()),
     }
 }
 
 /// One result as a cell.
 #[must_use]
-pub fn of_point(point: &Point) -> Cell {
+pub fn of_point(point: &Point) -> ReportCell {
     let (low, high) = spread(point);
     if point.unsteady {
-        Cell::Unsteady { value: point.y, low, high }
+        ReportCell::Unsteady { value: point.y, low, high }
     } else if low < high {
-        Cell::Spread { value: point.y, low, high }
+        ReportCell::Spread { value: point.y, low, high }
     } else {
-        Cell::Number(point.y)
+        ReportCell::Number(point.y)
     }
 }
 
@@ -95,16 +95,16 @@ fn heading(name: &str, unit: &Unit) -> String {
 
 /// The numbers of a bar chart.
 #[must_use]
-pub fn of_bars(bars: &Bars) -> Table {
+pub fn of_bars(bars: &Bars) -> ReportTable {
     let (order, _) = sorted(bars);
     let best = order.first().map_or(f64::NAN, |bar| bar.value.y);
     let rows = order.into_iter().map(|bar| {
         let share = if best == 0.0 { f64::NAN } else { bar.value.y / best * 100.0 };
         let share = if share.is_finite() { format!("{} %", number(share)) } else { MISSING.into() };
-        let cells = vec![of_point(&bar.value), Cell::Text(share)];
-        Row { head: bar.subject.to_string(), level: Some(bar.subject.level), cells }
+        let cells = vec![of_point(&bar.value), ReportCell::Text(share)];
+        ReportRow { head: bar.subject.to_string(), level: Some(bar.subject.level), cells }
     });
-    Table {
+    ReportTable {
         caption: heading(&bars.value.name, &bars.value.unit),
         corner: "array".into(),
         columns: vec![heading(&bars.value.name, &bars.value.unit), "of the first".into()],
@@ -116,34 +116,36 @@ pub fn of_bars(bars: &Bars) -> Table {
 
 /// The numbers of a heat map, the highest row first as in the map.
 #[must_use]
-pub fn of_heat(heat: &Heat) -> Table {
+pub fn of_heat(heat: &Heat) -> ReportTable {
     let share = |row: usize, column: usize| heat.shares.get(row).and_then(|row| row.get(column)).copied();
     let rows = heat.rows.iter().enumerate().rev().map(|(row, head)| {
-        let cells = (0..heat.columns.len()).map(|column| share(row, column).map_or(missing(), Cell::Number));
-        Row { head: head.clone(), level: None, cells: cells.collect() }
+        let cells = (0..heat.columns.len()).map(|column| share(row, column).map_or(missing(), ReportCell::Number));
+        ReportRow { head: head.clone(), level: None, cells: cells.collect() }
     });
-    Table {
+    ReportTable {
         caption: format!("share of requests in %, by {} (down) and {} (across)", heat.y, heat.x),
         corner: heat.y.clone(),
         columns: heat.columns.clone(),
         rows: rows.collect(),
-        ..Table::default()
+        ..ReportTable::default()
     }
 }
 
-fn missing() -> Cell {
-    Cell::NotApplicable("not measured".into())
+fn missing() -> ReportCell {
+    ReportCell::NotApplicable("not measured".into())
 }
 
 /// A cell as text, for a terminal and for the start of a cell on the page.
 #[must_use]
-pub fn words(cell: &Cell) -> String {
+pub fn words(cell: &ReportCell) -> String {
     match cell {
-        Cell::Number(value) | Cell::Spread { value, .. } | Cell::Unsteady { value, .. } => number(*value),
-        Cell::Ratio(value) | Cell::UnsteadyRatio(value) => ratio(*value),
-        Cell::Change(value) => change(*value),
-        Cell::Text(text) => text.clone(),
-        Cell::NotApplicable(_) => MISSING.into(),
+        ReportCell::Number(value) | ReportCell::Spread { value, .. } | ReportCell::Unsteady { value, .. } => {
+            number(*value)
+        }
+        ReportCell::Ratio(value) | ReportCell::UnsteadyRatio(value) => ratio(*value),
+        ReportCell::Change(value) => change(*value),
+        ReportCell::Text(text) => text.clone(),
+        ReportCell::NotApplicable(_) => MISSING.into(),
     }
 }
 
@@ -170,7 +172,7 @@ pub fn step(value: f64) -> i32 {
 }
 
 /// A table as markup.
-pub fn draw(m: &mut Markup, table: &Table) {
+pub fn draw(m: &mut Markup, table: &ReportTable) {
     let reasons = reasons(table);
     let label = if table.caption.is_empty() { "Table" } else { table.caption.as_str() };
     m.inside("div", &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)], |m| {
@@ -202,15 +204,15 @@ pub fn draw(m: &mut Markup, table: &Table) {
 
 /// Does the table have a result that was not steady?
 #[must_use]
-pub fn has_unsteady(table: &Table) -> bool {
+pub fn has_unsteady(table: &ReportTable) -> bool {
     table
         .rows
         .iter()
         .flat_map(|row| &row.cells)
-        .any(|cell| matches!(cell, Cell::Unsteady { .. } | Cell::UnsteadyRatio(_)))
+        .any(|cell| matches!(cell, ReportCell::Unsteady { .. } | ReportCell::UnsteadyRatio(_)))
 }
 
-fn head(m: &mut Markup, table: &Table) {
+fn head(m: &mut Markup, table: &ReportTable) {
     m.inside("thead", &[], |m| {
         m.inside("tr", &[], |m| {
             if table.corner.is_empty() {
@@ -234,7 +236,7 @@ fn together(heading: &str) -> String {
     format!("{}{rest}", array.replace(' ', "\u{a0}"))
 }
 
-fn draw_row(m: &mut Markup, row: &Row, columns: usize, reasons: &[String]) {
+fn draw_row(m: &mut Markup, row: &ReportRow, columns: usize, reasons: &[String]) {
     m.inside("th", &[("scope", "row")], |m| {
         if let Some(level) = row.level {
             patch(m, level);
@@ -249,12 +251,12 @@ fn draw_row(m: &mut Markup, row: &Row, columns: usize, reasons: &[String]) {
     }
 }
 
-fn draw_cell(m: &mut Markup, cell: &Cell, reasons: &[String]) {
+fn draw_cell(m: &mut Markup, cell: &ReportCell, reasons: &[String]) {
     let text = words(cell);
     match cell {
-        Cell::Number(_) => m.text("td", &[], &text),
-        Cell::Spread { value, low, high } => draw_spread(m, &text, (*value, *low, *high)),
-        Cell::Unsteady { value, low, high } => {
+        ReportCell::Number(_) => m.text("td", &[], &text),
+        ReportCell::Spread { value, low, high } => draw_spread(m, &text, (*value, *low, *high)),
+        ReportCell::Unsteady { value, low, high } => {
             let text = format!("{text}{DAGGER}");
             if low < high {
                 draw_spread(m, &text, (*value, *low, *high));
@@ -262,14 +264,14 @@ fn draw_cell(m: &mut Markup, cell: &Cell, reasons: &[String]) {
                 m.text("td", &[], &text);
             }
         }
-        Cell::Ratio(value) => draw_step(m, &text, step(*value)),
-        Cell::UnsteadyRatio(value) => draw_step(m, &format!("{text}{DAGGER}"), step(*value)),
-        Cell::Change(value) => draw_step(m, &text, if text == "0.0 %" { 0 } else { step(1.0 + value / 100.0) }),
-        Cell::Text(_) => {
+        ReportCell::Ratio(value) => draw_step(m, &text, step(*value)),
+        ReportCell::UnsteadyRatio(value) => draw_step(m, &format!("{text}{DAGGER}"), step(*value)),
+        ReportCell::Change(value) => draw_step(m, &text, if text == "0.0 %" { 0 } else { step(1.0 + value / 100.0) }),
+        ReportCell::Text(_) => {
             let digits = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-'));
             m.text("td", &[("class", if digits { "" } else { "words" })], &text);
         }
-        Cell::NotApplicable(reason) => {
+        ReportCell::NotApplicable(reason) => {
             let number = reasons.iter().position(|known| known == reason).map_or(0, |index| index + 1);
             m.text("td", &[("class", "none"), ("title", reason)], &format!("{MISSING} {number}"));
         }
@@ -300,12 +302,12 @@ fn draw_spread(m: &mut Markup, text: &str, (value, low, high): (f64, f64, f64)) 
 
 /// The different reasons of cells without a result, in the order of appearance.
 #[must_use]
-pub fn reasons(table: &Table) -> Vec<String> {
+pub fn reasons(table: &ReportTable) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for row in &table.rows {
         for cell in row.cells.iter().take(table.columns.len()) {
             match cell {
-                Cell::NotApplicable(reason) if !found.contains(reason) => found.push(reason.clone()),
+                ReportCell::NotApplicable(reason) if !found.contains(reason) => found.push(reason.clone()),
                 _ => (),
             }
         }
@@ -336,8 +338,8 @@ pub fn draw_heat(m: &mut Markup, heat: &Heat) {
     );
 }
 
-fn shaded(m: &mut Markup, cell: &Cell) {
-    let Cell::Number(share) = cell else { return m.text("td", &[("class", "none")], MISSING) };
+fn shaded(m: &mut Markup, cell: &ReportCell) {
+    let ReportCell::Number(share) = cell else { return m.text("td", &[("class", "none")], MISSING) };
     // Steps that matter to a reader: more than nothing, a hundredth, a tenth, a third, most.
     let class = match share {
         s if !s.is_finite() => "none",

@@ -3,7 +3,7 @@
 //! Control characters of names and reasons never reach the terminal.
 
 use super::bars::sorted;
-use super::data::{Bar, Cell, Chart, Finding, FindingKind, Panel, Review, Section, Table};
+use super::data::{Bar, Chart, FindingKind, Panel, ReportCell, ReportFinding, ReportSection, ReportTable, Review};
 use super::findings;
 use super::format::number;
 use super::table;
@@ -57,7 +57,7 @@ pub fn render(review: &Review, width: usize) -> String {
     out
 }
 
-fn draw_section(out: &mut String, section: &Section, width: usize) {
+fn draw_section(out: &mut String, section: &ReportSection, width: usize) {
     out.push('\n');
     let head = if section.question.is_empty() { &section.method } else { &section.question };
     paragraph(out, head, width, "");
@@ -79,7 +79,7 @@ fn draw_section(out: &mut String, section: &Section, width: usize) {
     }
 }
 
-fn draw_findings(out: &mut String, found: &[Finding], width: usize) {
+fn draw_findings(out: &mut String, found: &[ReportFinding], width: usize) {
     for finding in found {
         let sign = if finding.kind == FindingKind::Warning { "! " } else { "* " };
         paragraph(out, &finding.text, width, sign);
@@ -150,7 +150,7 @@ fn whole(n: usize) -> f64 {
 /// A table in lines of at most `width` characters. Columns that do not fit follow below the others, again with the
 /// first column.
 #[must_use]
-pub fn table(table: &Table, width: usize) -> String {
+pub fn table(table: &ReportTable, width: usize) -> String {
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
     let mut out = String::new();
     if !table.caption.is_empty() {
@@ -203,18 +203,18 @@ pub fn table(table: &Table, width: usize) -> String {
 }
 
 /// A column with its heading.
-fn column(table: &Table, index: usize, reasons: &[String]) -> Vec<String> {
-    let cell = |cell: Option<&Cell>| match cell {
+fn column(table: &ReportTable, index: usize, reasons: &[String]) -> Vec<String> {
+    let cell = |cell: Option<&ReportCell>| match cell {
         None => "n/a".to_owned(),
-        Some(Cell::NotApplicable(reason)) => {
+        Some(ReportCell::NotApplicable(reason)) => {
             format!("n/a {}", reasons.iter().position(|known| known == reason).map_or(0, |place| place + 1))
         }
-        Some(one @ (Cell::Ratio(value) | Cell::UnsteadyRatio(value))) => {
+        Some(one @ (ReportCell::Ratio(value) | ReportCell::UnsteadyRatio(value))) => {
             let sign = ["- ", "", "+ "][usize::try_from(table::step(*value).signum() + 1).unwrap_or(1)];
-            let doubt = if matches!(one, Cell::UnsteadyRatio(_)) { "! " } else { "" };
+            let doubt = if matches!(one, ReportCell::UnsteadyRatio(_)) { "! " } else { "" };
             format!("{doubt}{sign}{}", table::words(one))
         }
-        Some(unsteady @ Cell::Unsteady { .. }) => format!("! {}", table::words(unsteady)),
+        Some(unsteady @ ReportCell::Unsteady { .. }) => format!("! {}", table::words(unsteady)),
         Some(other) => short(&table::words(other), CELL_MAX),
     };
     let heading = short(&table.columns[index], CELL_MAX);
@@ -285,7 +285,7 @@ fn paragraph(out: &mut String, text: &str, width: usize, sign: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::data::Row;
+    use crate::report::data::ReportRow;
 
     #[test]
     fn bars_are_in_proportion() {
@@ -298,17 +298,21 @@ mod tests {
 
     #[test]
     fn wide_tables_go_on_below_with_their_first_column() {
-        let row = |head: &str| Row {
+        let row = |head: &str| ReportRow {
             head: head.into(),
             level: None,
-            cells: vec![Cell::Number(1.5), Cell::Ratio(6.0), Cell::NotApplicable("needs a battery".into())],
+            cells: vec![
+                ReportCell::Number(1.5),
+                ReportCell::Ratio(6.0),
+                ReportCell::NotApplicable("needs a battery".into()),
+            ],
         };
-        let table = Table {
+        let table = ReportTable {
             caption: "ratios".into(),
             corner: "reads".into(),
             columns: vec!["outstanding one".into(), "outstanding two".into(), "outstanding three".into()],
             rows: vec![row("0 %"), row("100 %")],
-            ..Table::default()
+            ..ReportTable::default()
         };
         let wanted = "\
 ratios

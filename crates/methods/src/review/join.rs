@@ -3,7 +3,7 @@
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::Axes;
 use crate::method::find;
-use crate::run::{complete, Absence, Outcome, Shard};
+use crate::run::{complete, Absence, Measurement, Shard};
 use serde::{Deserialize, Serialize};
 
 /// The reason of a cell that has no result in one part because another part has it.
@@ -20,8 +20,8 @@ pub struct PartOf {
 }
 
 /// The outcome of a cell that this part leaves to another part.
-pub(super) fn left() -> Outcome {
-    Outcome::Absent(Absence { not_applicable: true, reason: LEFT.into() })
+pub(super) fn left() -> Measurement {
+    Measurement::Absent(Absence { not_applicable: true, reason: LEFT.into() })
 }
 
 impl CellOutcome {
@@ -39,10 +39,10 @@ impl CellOutcome {
 /// profiles.
 pub fn join(mut parts: Vec<ReviewResults>) -> Result<ReviewResults, String> {
     let whole = "is a whole review, no part of one; leave it out";
-    let shards = parts.iter().map(|part| part.part.as_ref().map(|own| own.shard));
+    let shards = parts.iter().map(|part| part.part.as_ref().map(|of_part| of_part.shard));
     let shards: Vec<Shard> = shards.collect::<Option<_>>().ok_or_else(|| format!("one of these {whole}"))?;
     complete(&shards)?;
-    parts.sort_by_key(|part| part.part.as_ref().map(|own| own.shard));
+    parts.sort_by_key(|part| part.part.as_ref().map(|of_part| of_part.shard));
     let (first, others) = parts.split_first().ok_or("there is no part; name all of them")?;
     for (number, other) in (2..).zip(others) {
         if other.stamp != first.stamp {
@@ -60,8 +60,8 @@ pub fn join(mut parts: Vec<ReviewResults>) -> Result<ReviewResults, String> {
     }
     let mut joined = ReviewResults { part: None, methods: Vec::new(), ..first.clone() };
     for (place, method) in first.methods.iter().enumerate() {
-        let own: Vec<&MethodOutcome> = parts.iter().map(|part| &part.methods[place]).collect();
-        joined.methods.push(one_method(method, &own)?);
+        let outcomes: Vec<&MethodOutcome> = parts.iter().map(|part| &part.methods[place]).collect();
+        joined.methods.push(one_method(method, &outcomes)?);
     }
     Ok(joined)
 }

@@ -3,12 +3,12 @@
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::Subject;
 use crate::method::find;
-use crate::run::{Absence, Outcome};
+use crate::run::{Absence, Measurement};
 use crate::target::BedLine;
 
 /// A review that becomes a part of a larger one.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ReviewPart {
     /// A label that distinguishes its cells from those of other parts. Empty if the arrays alone distinguish them.
     pub label: String,
     /// Results of the review.
@@ -20,7 +20,7 @@ pub struct Part {
 /// # Panics
 /// There is no part.
 #[must_use]
-pub fn merge(target: &str, parts: &[Part]) -> ReviewResults {
+pub fn merge(target: &str, parts: &[ReviewPart]) -> ReviewResults {
     let first = &parts.first().expect("at least one part").results;
     let mut whole = ReviewResults {
         target: target.into(),
@@ -30,20 +30,20 @@ pub fn merge(target: &str, parts: &[Part]) -> ReviewResults {
         ..first.clone()
     };
     for method in methods(parts) {
-        let own: Vec<(&str, &MethodOutcome)> = parts
+        let outcomes: Vec<(&str, &MethodOutcome)> = parts
             .iter()
             .filter_map(|part| {
                 let known = part.results.methods.iter().find(|known| known.id == method.id)?;
                 Some((part.label.as_str(), known))
             })
             .collect();
-        whole.methods.push(one_method(method, &own));
+        whole.methods.push(one_method(method, &outcomes));
     }
     whole
 }
 
 /// The methods of all parts, each once: first those of the first part, then the additional ones of other parts.
-fn methods(parts: &[Part]) -> Vec<&MethodOutcome> {
+fn methods(parts: &[ReviewPart]) -> Vec<&MethodOutcome> {
     let mut found: Vec<&MethodOutcome> = Vec::new();
     for method in parts.iter().flat_map(|part| &part.results.methods) {
         if !found.iter().any(|known| known.id == method.id) {
@@ -54,7 +54,7 @@ fn methods(parts: &[Part]) -> Vec<&MethodOutcome> {
 }
 
 /// The lines of a part's test bed, each with the part's name.
-fn bed(part: &Part) -> Vec<BedLine> {
+fn bed(part: &ReviewPart) -> Vec<BedLine> {
     let named = |line: &BedLine| if part.label.is_empty() { line.clone() } else { line.labelled(&part.label) };
     part.results.bed.iter().map(named).collect()
 }
@@ -74,7 +74,7 @@ fn one_method(method: &MethodOutcome, parts: &[(&str, &MethodOutcome)]) -> Metho
                 cells.extend(model.map(|model| {
                     let mut known = labelled(model);
                     known.cell.subject = Subject::Single;
-                    known.outcome = Outcome::Absent(Absence { not_applicable: true, reason: reason.clone() });
+                    known.outcome = Measurement::Absent(Absence { not_applicable: true, reason: reason.clone() });
                     known
                 }));
             }
@@ -96,17 +96,17 @@ mod tests {
     use crate::target::{NullTarget, Target as _};
     use openraid_units::Bytes;
 
-    fn part(label: &str, refusal: Option<&str>) -> Part {
+    fn part(label: &str, refusal: Option<&str>) -> ReviewPart {
         let suite = Suite::new(label, vec![Subject::Single], Effort::QUICK, 1);
         let mut results = ReviewResults::new(&suite, NullTarget::new(Bytes::gib(1)).facts(), "");
         results.bed = vec!["kernel: 1".into()];
         let method = find("file-server").expect("a method");
         let cell = CellSpec::new(label, Subject::Single, Pattern::FileServer).with(Axes::default());
-        let outcome = Outcome::Absent(Absence { not_applicable: true, reason: "a test".into() });
+        let outcome = Measurement::Absent(Absence { not_applicable: true, reason: "a test".into() });
         let cells = if refusal.is_some() { Vec::new() } else { vec![CellOutcome { cell, outcome }] };
         let refusal = refusal.map(str::to_owned);
         results.methods.push(MethodOutcome { refusal, ..MethodOutcome::new(method, cells) });
-        Part { label: label.into(), results }
+        ReviewPart { label: label.into(), results }
     }
 
     #[test]

@@ -5,14 +5,14 @@ mod merge;
 mod perform;
 
 pub use join::{join, PartOf};
-pub use merge::{merge, Part};
+pub use merge::{merge, ReviewPart};
 pub use perform::{Ended, Performance};
 
 use crate::cell::CellSpec;
 use crate::method::{find, rules, Method, Suite};
 use crate::metrics::Scheme;
-use crate::report::assemble::{ratings, Chapter, Rating, Trial};
-use crate::run::Outcome;
+use crate::report::assemble::{ratings, CellTrial, Chapter, Rating};
+use crate::run::Measurement;
 use crate::target::{BedLine, TargetFacts};
 use serde::{Deserialize, Serialize};
 
@@ -25,12 +25,12 @@ pub struct CellOutcome {
     /// The cell.
     pub cell: CellSpec,
     /// Its result.
-    pub outcome: Outcome,
+    pub outcome: Measurement,
 }
 
 impl CellOutcome {
-    fn trial(&self) -> Trial {
-        Trial { spec: self.cell.clone(), outcome: self.outcome.clone() }
+    fn trial(&self) -> CellTrial {
+        CellTrial { spec: self.cell.clone(), outcome: self.outcome.clone() }
     }
 }
 
@@ -64,7 +64,7 @@ impl MethodOutcome {
     /// A method with its cells.
     #[must_use]
     pub fn new(method: &Method, cells: Vec<CellOutcome>) -> Self {
-        let trials: Vec<Trial> = cells.iter().map(CellOutcome::trial).collect();
+        let trials: Vec<CellTrial> = cells.iter().map(CellOutcome::trial).collect();
         Self {
             id: method.id.into(),
             name: method.name.into(),
@@ -137,7 +137,7 @@ impl ReviewResults {
 
     /// All cells for a report.
     #[must_use]
-    pub fn trials(&self) -> Vec<Trial> {
+    pub fn trials(&self) -> Vec<CellTrial> {
         self.methods.iter().flat_map(|method| &method.cells).map(CellOutcome::trial).collect()
     }
 

@@ -6,9 +6,9 @@ use crate::cell::{
     footprint, measure, replay, replay_outstanding, run_cell, run_trace, Beside, CellError, CellResult, CellSpec,
     Effort, Pattern,
 };
-use crate::method::{Kind, Method, Suite};
-use crate::reader::Trace;
-use crate::run::{run_all, Outcome, Shard, Store};
+use crate::method::{Method, Suite, TargetKind};
+use crate::reader::RequestTrace;
+use crate::run::{run_all, CellStore, Measurement, Shard};
 use crate::target::{Target, TargetError, TargetFacts};
 use openraid_models::Library;
 use openraid_sim::random::mix;
@@ -33,9 +33,9 @@ pub struct Performance<'a> {
     /// Methods, in the order of the report.
     pub methods: Vec<&'static Method>,
     /// The requests of cells that replay a trace.
-    pub trace: Option<&'a Trace>,
+    pub trace: Option<&'a RequestTrace>,
     /// The store of results.
-    pub store: Option<&'a Store>,
+    pub store: Option<&'a CellStore>,
     /// Version of program and profiles.
     pub stamp: &'a str,
     /// Is the target an array that the review creates, and creates again in the state that a cell needs?
@@ -55,15 +55,15 @@ impl Performance<'_> {
         let fit = self.methods.iter().filter(|method| self.refusal(method, facts).is_none());
         let cells = fit.flat_map(|method| method.cells(&self.suite));
         let all = cells.filter(|cell| seen.insert(cell.clone())).enumerate();
-        let own = all.filter(|(number, _)| self.shard.is_none_or(|shard| shard.takes(*number)));
-        own.map(|(_, cell)| cell).collect()
+        let taken = all.filter(|(number, _)| self.shard.is_none_or(|shard| shard.takes(*number)));
+        taken.map(|(_, cell)| cell).collect()
     }
 
     fn refusal(&self, method: &Method, facts: &TargetFacts) -> Option<String> {
         let kind = match (self.beside.is_some(), self.remade) {
-            (true, _) => Kind::Drives,
-            (false, true) => Kind::Made,
-            (false, false) => Kind::Given,
+            (true, _) => TargetKind::Drives,
+            (false, true) => TargetKind::Made,
+            (false, false) => TargetKind::Given,
         };
         method.refusal_of(facts, kind)
     }
@@ -87,7 +87,7 @@ impl Performance<'_> {
                 idle.fetch_add(1, Ordering::Relaxed);
                 return kept;
             }
-            let outcome = Outcome::from(match (&cell.pattern, self.trace) {
+            let outcome = Measurement::from(match (&cell.pattern, self.trace) {
                 (Pattern::Trace(_), Some(trace)) => run_trace(library, cell, trace),
                 _ => run_cell(library, cell),
             });
@@ -105,7 +105,7 @@ impl Performance<'_> {
         if let Some(reason) = trouble.into_inner().expect("no thread panics with the lock") {
             return Err(reason);
         }
-        let found: BTreeMap<CellSpec, Outcome> =
+        let found: BTreeMap<CellSpec, Measurement> =
             cells.into_iter().zip(outcomes).filter_map(|(cell, outcome)| Some((cell, outcome?))).collect();
         Ok(self.results(facts, |cell| found.get(cell).cloned().unwrap_or_else(left)))
     }
@@ -145,7 +145,7 @@ impl Performance<'_> {
         cell: &CellSpec,
         open: &mut impl FnMut(&CellSpec, u32, u32) -> Result<Box<dyn Target>, TargetError>,
         sound: &impl Fn() -> Result<(), TargetError>,
-    ) -> Result<Outcome, TargetError> {
+    ) -> Result<Measurement, TargetError> {
         let capacity = facts.capacity.get();
         let result = match (&self.beside, &cell.pattern, self.trace) {
             (Some(beside), ..) => beside.measure(cell, capacity),
@@ -167,7 +167,7 @@ impl Performance<'_> {
             return Err(error);
         }
         sound()?;
-        let outcome = Outcome::from(result);
+        let outcome = Measurement::from(result);
         if let Some(Err(error)) = self.store.map(|store| store.put(cell, &outcome)) {
             let name = facts.name.clone();
             return Err(TargetError::Gone { name, reason: format!("the result cannot be kept: {error}") });
@@ -175,7 +175,7 @@ impl Performance<'_> {
         Ok(outcome)
     }
 
-    fn results(&self, facts: &TargetFacts, outcome: impl Fn(&CellSpec) -> Outcome) -> ReviewResults {
+    fn results(&self, facts: &TargetFacts, outcome: impl Fn(&CellSpec) -> Measurement) -> ReviewResults {
         let mut results = ReviewResults::new(&self.suite, facts, self.stamp);
         results.part = self.shard.map(|shard| PartOf { shard, machine: self.suite.machine.clone() });
         for method in &self.methods {
@@ -210,6 +210,6 @@ fn fits(bytes: u32, capacity: u64) -> Result<(), CellError> {
 }
 
 /// The reason why a cell does not apply is known before any measurement.
-fn took_no_time(outcome: &Outcome) -> bool {
+fn took_no_time(outcome: &Measurement) -> bool {
     outcome.absence().is_some_and(|absence| absence.not_applicable)
 }

@@ -1,6 +1,6 @@
 //! Fills a target from start to end, so that an SSD was written completely before it is measured.
 
-use crate::load::{ClosedLoop, LoopOptions, Request, Source, Step, Stop};
+use crate::load::{ClosedLoop, LoadRequest, LoadSource, LoadStep, LoopOptions, Stop};
 use crate::target::{IoKind, Target, TargetError};
 use openraid_units::{Instant, Nanos};
 
@@ -14,17 +14,17 @@ struct Filling {
     bytes: u32,
 }
 
-impl Source for Filling {
-    fn next(&mut self, _worker: u16) -> Step {
+impl LoadSource for Filling {
+    fn next(&mut self, _worker: u16) -> LoadStep {
         if self.at >= self.end {
-            return Step::End;
+            return LoadStep::End;
         }
         let offset = self.at % self.capacity;
         // The last request of a round may be shorter.
         let left = self.capacity - offset;
         let len = u32::try_from(left.min(u64::from(self.bytes))).expect("a request");
         self.at += u64::from(len);
-        Step::Ask(Request { kind: IoKind::Write, offset, len })
+        LoadStep::Ask(LoadRequest { kind: IoKind::Write, offset, len })
     }
 }
 
@@ -59,12 +59,12 @@ pub fn fill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Servers;
+    use crate::target::QueueServers;
     use openraid_units::Bytes;
 
     #[test]
     fn every_byte_is_written_as_often_as_asked() {
-        let mut target = Servers::constant(4, Nanos(1000), Bytes((1 << 20) + 4096));
+        let mut target = QueueServers::constant(4, Nanos(1000), Bytes((1 << 20) + 4096));
         let mut last = 0;
         fill(&mut target, 128 << 10, 8, 2, |bytes| last = bytes).unwrap();
         let sectors = target.counters().unwrap().members[0].sectors;

@@ -9,9 +9,9 @@ mod store;
 mod threads;
 
 pub use fill::fill;
-pub use outcome::{Absence, Outcome};
+pub use outcome::{Absence, Measurement};
 pub use overhead::generator_cost;
 pub use program::program_digest;
 pub use shard::{complete, Shard};
-pub use store::{build, fingerprint, write_atomically, Store, StoreError, CELL_SCHEMA};
+pub use store::{build, fingerprint, write_atomically, CellStore, CellStoreError, CELL_SCHEMA};
 pub use threads::run_all;

@@ -15,14 +15,14 @@ pub struct Absence {
 /// The outcome of a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum Measurement {
     /// The cell has this result.
     Measured(Box<CellResult>),
     /// The cell has no result, for this reason.
     Absent(Absence),
 }
 
-impl Outcome {
+impl Measurement {
     /// The result, if there is one.
     #[must_use]
     pub fn result(&self) -> Option<&CellResult> {
@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-impl From<Result<CellResult, CellError>> for Outcome {
+impl From<Result<CellResult, CellError>> for Measurement {
     fn from(result: Result<CellResult, CellError>) -> Self {
         match result {
             Ok(result) => Self::Measured(Box::new(result)),

@@ -3,7 +3,7 @@
 //! A file is written under another name and renamed when it is complete, so it is never incomplete. It contains the
 //! cell and a stamp (the program and the profiles); if either differs, the cell is measured again.
 
-use super::outcome::Outcome;
+use super::outcome::Measurement;
 use crate::cell::CellSpec;
 use openraid_models::Library;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ struct Written<'a> {
     schema: &'a str,
     stamp: &'a str,
     cell: &'a CellSpec,
-    outcome: &'a Outcome,
+    outcome: &'a Measurement,
 }
 
 /// The contents of a cell's file, as read.
@@ -32,25 +32,25 @@ struct Found {
     schema: String,
     stamp: String,
     cell: CellSpec,
-    outcome: Outcome,
+    outcome: Measurement,
 }
 
 /// The reason why a folder cannot store cells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StoreError {
+pub struct CellStoreError {
     /// Path of the file or folder.
     pub path: PathBuf,
     /// The reason and the remedy.
     pub reason: String,
 }
 
-impl fmt::Display for StoreError {
+impl fmt::Display for CellStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.reason)
     }
 }
 
-impl std::error::Error for StoreError {}
+impl std::error::Error for CellStoreError {}
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -74,18 +74,18 @@ fn profiles_digest(library: &Library) -> u64 {
 
 /// A folder with stored cells.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct CellStore {
     folder: PathBuf,
     stamp: String,
 }
 
-impl Store {
+impl CellStore {
     /// Opens the folder with cells; if it does not exist, it is created.
     ///
     /// # Errors
     /// The folder cannot be created.
-    pub fn open(folder: &Path, stamp: &str) -> Result<Self, StoreError> {
-        fs::create_dir_all(folder).map_err(|error| StoreError {
+    pub fn open(folder: &Path, stamp: &str) -> Result<Self, CellStoreError> {
+        fs::create_dir_all(folder).map_err(|error| CellStoreError {
             path: folder.into(),
             reason: format!("cannot be made: {error}; name another folder"),
         })?;
@@ -100,7 +100,7 @@ impl Store {
     /// missing result is found quickly, and may no longer apply the next time, for example if the target is then opened
     /// for writing.
     #[must_use]
-    pub fn get(&self, cell: &CellSpec) -> Option<Outcome> {
+    pub fn get(&self, cell: &CellSpec) -> Option<Measurement> {
         let mut text = String::new();
         fs::File::open(self.path(cell)).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
         let found: Found = serde_json::from_str(&text).ok()?;
@@ -112,7 +112,7 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn put(&self, cell: &CellSpec, outcome: &Outcome) -> Result<(), StoreError> {
+    pub fn put(&self, cell: &CellSpec, outcome: &Measurement) -> Result<(), CellStoreError> {
         if outcome.result().is_none() {
             return Ok(());
         }
@@ -126,8 +126,8 @@ impl Store {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    openraid_sys::replace_file(path, bytes).map_err(|error| StoreError {
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), CellStoreError> {
+    openraid_sys::replace_file(path, bytes).map_err(|error| CellStoreError {
         path: path.into(),
         reason: format!("cannot be written: {error}; make room or name another folder"),
     })

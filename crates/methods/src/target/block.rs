@@ -5,9 +5,9 @@
 //! and never written. Without a [`Destruction`] the target is opened for reading, and the kernel itself refuses writes.
 
 use super::choice::{Choice, Destruction};
-use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
+use super::frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
 use super::link::link_mbps;
-use super::{BedLine, BedName, Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
+use super::{BedLine, BedName, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_sys::{
     clock, Completed, Direct, EngineOptions, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, Use, Verb,
     Waiting,
@@ -33,7 +33,7 @@ pub struct RealOptions {
 /// A file or block device as a target; see the module's description.
 pub struct BlockTarget {
     facts: TargetFacts,
-    frames: Frames,
+    frames: TargetFrames,
     engine: IoEngine,
     slot: MemberSlot,
     completed: Vec<Completed>,
@@ -69,7 +69,7 @@ impl BlockTarget {
                 options.bytes_max
             )));
         }
-        let mut frames = Frames::new(&name, options.outstanding, options.bytes_max, options.seed)?;
+        let mut frames = TargetFrames::new(&name, options.outstanding, options.bytes_max, options.seed)?;
         let mut engine =
             IoEngine::new(&frames.pool, EngineOptions { waiting: Waiting::Alone, ..EngineOptions::default() })
                 .map_err(|error| wrong(format!("no way to put requests to it: {error}")))?;
@@ -221,8 +221,8 @@ impl Target for BlockTarget {
         }
     }
 
-    fn counters(&self) -> Option<Counters> {
-        let own = clock::thread_cpu();
-        Some(Counters { host: Some(own), components: vec![("generator", own)], ..Counters::default() })
+    fn counters(&self) -> Option<TargetCounters> {
+        let time = clock::thread_cpu();
+        Some(TargetCounters { host: Some(time), components: vec![("generator", time)], ..TargetCounters::default() })
     }
 }

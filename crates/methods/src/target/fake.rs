@@ -1,14 +1,14 @@
 //! A target whose results can be computed by hand: several servers, each with a fixed or exponential service time, and
 //! one queue. It is used to test the generator alone.
 
-use super::{Counters, HostIo, IoDone, MemberCounters, ReplyStatus, Target, TargetError, TargetFacts};
+use super::{HostIo, IoDone, MemberWork, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant, Nanos};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Servers with one common queue, in virtual time.
-pub struct Servers {
+pub struct QueueServers {
     facts: TargetFacts,
     now: Instant,
     idle: usize,
@@ -18,10 +18,10 @@ pub struct Servers {
     /// Sorted by time, then order; with the id of the request.
     busy: BinaryHeap<Reverse<(Instant, u64, u64)>>,
     sequence: u64,
-    counters: MemberCounters,
+    counters: MemberWork,
 }
 
-impl Servers {
+impl QueueServers {
     /// Servers that take the same time for every request.
     #[must_use]
     pub fn constant(servers: usize, service: Nanos, capacity: Bytes) -> Self {
@@ -44,7 +44,7 @@ impl Servers {
             queue: VecDeque::new(),
             busy: BinaryHeap::new(),
             sequence: 0,
-            counters: MemberCounters::default(),
+            counters: MemberWork::default(),
         }
     }
 
@@ -76,7 +76,7 @@ impl Servers {
     }
 }
 
-impl Target for Servers {
+impl Target for QueueServers {
     fn facts(&self) -> &TargetFacts {
         &self.facts
     }
@@ -112,8 +112,8 @@ impl Target for Servers {
         Ok(())
     }
 
-    fn counters(&self) -> Option<Counters> {
+    fn counters(&self) -> Option<TargetCounters> {
         let components = vec![("members", self.counters.busy[0])];
-        Some(Counters { members: vec![self.counters], components, ..Counters::default() })
+        Some(TargetCounters { members: vec![self.counters], components, ..TargetCounters::default() })
     }
 }

@@ -9,13 +9,13 @@ use openraid_units::{Bytes, PoolOffset};
 pub const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
 
 /// Frames whose bytes no drive can compress or deduplicate.
-pub(super) struct Frames {
+pub(super) struct TargetFrames {
     pub pool: FramePool,
     frame: u64,
     count: u64,
 }
 
-impl Frames {
+impl TargetFrames {
     pub fn new(name: &str, outstanding: u32, bytes_max: u32, seed: u64) -> Result<Self, TargetError> {
         let frame = u64::from(bytes_max.max(512)).next_multiple_of(4096);
         let count = u64::from(outstanding.max(1));

@@ -16,7 +16,7 @@ mod simulated;
 pub use bed::{BedLine, BedName};
 pub use block::{BlockTarget, RealOptions};
 pub use choice::{Choice, Destruction};
-pub use fake::Servers;
+pub use fake::QueueServers;
 pub use frames::PAYLOAD_BYTES_MAX;
 pub use null::NullTarget;
 pub use openraid_core::actions::ReplyStatus;
@@ -51,9 +51,9 @@ pub struct TargetFacts {
 
 /// The work of a target's parts since its creation. All times are times under load.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
+pub struct TargetCounters {
     /// Each member.
-    pub members: Vec<MemberCounters>,
+    pub members: Vec<MemberWork>,
     /// Parts of the machine by name, with the time under load. If several parts have the same name, the busiest counts.
     pub components: Vec<(&'static str, Nanos)>,
     /// Time under load of the host's processor, over all workers.
@@ -72,7 +72,7 @@ pub struct Counters {
 
 /// The work of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MemberCounters {
+pub struct MemberWork {
     /// Number of reads.
     pub reads: u64,
     /// Number of writes.
@@ -102,7 +102,7 @@ pub trait Target {
     /// The target is gone.
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError>;
     /// The work of the target's parts, if the target reports it.
-    fn counters(&self) -> Option<Counters>;
+    fn counters(&self) -> Option<TargetCounters>;
     /// Deletes the array and creates it again, between two loads and without outstanding requests. A real target
     /// ignores this.
     fn make_again(&mut self) {}

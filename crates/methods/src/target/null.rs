@@ -1,6 +1,6 @@
 //! A target that does nothing: every request ends at once, so a load costs only the generator's own time.
 
-use super::{Counters, HostIo, IoDone, ReplyStatus, Target, TargetError, TargetFacts};
+use super::{HostIo, IoDone, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_sys::clock;
 use openraid_units::{Bytes, Instant};
 use std::time::Duration;
@@ -55,8 +55,8 @@ impl Target for NullTarget {
         Ok(())
     }
 
-    fn counters(&self) -> Option<Counters> {
-        let own = clock::thread_cpu();
-        Some(Counters { host: Some(own), components: vec![("generator", own)], ..Counters::default() })
+    fn counters(&self) -> Option<TargetCounters> {
+        let time = clock::thread_cpu();
+        Some(TargetCounters { host: Some(time), components: vec![("generator", time)], ..TargetCounters::default() })
     }
 }

@@ -2,8 +2,8 @@
 
 use super::block::RealOptions;
 use super::choice::Choice;
-use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
-use super::{Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
+use super::frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
+use super::{HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_nbd::client::{
     ClientEvent, ClientHandshake, ClientOptions, ClientTransmission, Goal, Pending, PendingTable, ReplyEvent,
 };
@@ -44,7 +44,7 @@ struct Outgoing {
 /// An NBD export as a target; see the module's description.
 pub struct NbdTarget {
     facts: TargetFacts,
-    frames: Frames,
+    frames: TargetFrames,
     socket: Socket,
     parser: ClientTransmission,
     table: Table,
@@ -74,7 +74,7 @@ impl NbdTarget {
         let socket = connect(uri).map_err(wrong)?;
         let epoll = Epoll::new().map_err(|error| wrong(error.to_string()))?;
         epoll.add(&socket, 0, Interest::READ).map_err(|error| wrong(error.to_string()))?;
-        let frames = Frames::new(&name, options.outstanding, options.bytes_max, options.seed)?;
+        let frames = TargetFrames::new(&name, options.outstanding, options.bytes_max, options.seed)?;
         let mut target = Greeting { socket, epoll, events: Events::new(), inbox: vec![0; INBOX_BYTES], filled: 0 };
         let parser = target.greet(&frames, &uri.export).map_err(wrong)?;
         let session = parser.session();
@@ -241,7 +241,7 @@ struct Greeting {
 }
 
 impl Greeting {
-    fn greet(&mut self, frames: &Frames, export: &str) -> Result<ClientTransmission, String> {
+    fn greet(&mut self, frames: &TargetFrames, export: &str) -> Result<ClientTransmission, String> {
         let options = ClientOptions { goal: Goal::Use(export.into()), structured: true, contexts: Vec::new() };
         let mut handshake = ClientHandshake::start(options).map_err(|error| error.to_string())?;
         let ends = clock::now() + Nanos::from_secs(GREETING_SECONDS_MAX);
@@ -275,7 +275,7 @@ impl Greeting {
     }
 
     /// A few hundred bytes, which fit into the socket's buffer.
-    fn send_all(&self, frames: &Frames, bytes: &[u8]) -> Result<(), String> {
+    fn send_all(&self, frames: &TargetFrames, bytes: &[u8]) -> Result<(), String> {
         let mut sent = 0;
         while sent < bytes.len() {
             match self.socket.send(&frames.pool, &[Piece::Bytes(bytes)], sent) {
@@ -337,9 +337,9 @@ impl Target for NbdTarget {
         }
     }
 
-    fn counters(&self) -> Option<Counters> {
-        let own = clock::thread_cpu();
-        Some(Counters { host: Some(own), components: vec![("generator", own)], ..Counters::default() })
+    fn counters(&self) -> Option<TargetCounters> {
+        let time = clock::thread_cpu();
+        Some(TargetCounters { host: Some(time), components: vec![("generator", time)], ..TargetCounters::default() })
     }
 }
 

@@ -1,6 +1,6 @@
 //! A simulated machine as a target: the engine of the server, on models of all other parts.
 
-use super::{BedLine, BedName, Counters, HostIo, IoDone, Late, MemberCounters, Target, TargetError, TargetFacts};
+use super::{BedLine, BedName, HostIo, IoDone, Late, MemberWork, Target, TargetCounters, TargetError, TargetFacts};
 use crate::cell::Caches;
 use openraid_drives::{DriveState, Passing};
 use openraid_models::{BusProfile, DriveKind, Library, Rate};
@@ -125,7 +125,7 @@ impl Target for SimTarget {
         Ok(())
     }
 
-    fn counters(&self) -> Option<Counters> {
+    fn counters(&self) -> Option<TargetCounters> {
         let found = self.machine.counters();
         let each = |time: Nanos, count: u32| Nanos(time.get() / u64::from(count.max(1)));
         let host = each(found.host_processor, u32::try_from(found.host_threads.len()).expect("few processors"));
@@ -143,7 +143,7 @@ impl Target for SimTarget {
         }
         let member = |member: &openraid_sim::machine::MemberCounters| {
             let Passing { firmware, path, link } = member.passing;
-            MemberCounters {
+            MemberWork {
                 reads: member.reads,
                 writes: member.writes,
                 sectors: member.sectors_read + member.sectors_written,
@@ -153,7 +153,7 @@ impl Target for SimTarget {
         };
         let cache = &found.cache;
         let dirty = cache.written.saturating_sub(cache.overwritten + cache.destaged);
-        Some(Counters {
+        Some(TargetCounters {
             members: found.members.iter().map(member).collect(),
             components,
             host: Some(host),

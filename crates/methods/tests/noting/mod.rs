@@ -1,6 +1,6 @@
 //! A target in virtual time that records its requests: as a simulated one, or as a real one whose clock is a number.
 
-use openraid_methods::target::{Counters, HostIo, IoDone, Servers, Target, TargetError, TargetFacts};
+use openraid_methods::target::{HostIo, IoDone, QueueServers, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_units::{Bytes, Instant, Nanos};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,14 +23,14 @@ pub type Notes = Rc<RefCell<Vec<Asked>>>;
 
 /// Servers that take the same time for every request.
 pub struct Noting {
-    servers: Servers,
+    servers: QueueServers,
     facts: TargetFacts,
     notes: Notes,
 }
 
 impl Noting {
     pub fn new(servers: usize, service: Nanos, capacity: Bytes, simulated: bool, notes: &Notes) -> Self {
-        let servers = Servers::constant(servers, service, capacity);
+        let servers = QueueServers::constant(servers, service, capacity);
         let facts = TargetFacts { simulated, ..servers.facts().clone() };
         Self { servers, facts, notes: Rc::clone(notes) }
     }
@@ -58,7 +58,7 @@ impl Target for Noting {
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
         self.servers.wait(until, done)
     }
-    fn counters(&self) -> Option<Counters> {
+    fn counters(&self) -> Option<TargetCounters> {
         self.servers.counters()
     }
 }

@@ -2,29 +2,29 @@
 
 use openraid_methods::cell;
 use openraid_methods::report::data::{
-    Absent, AbsentPoint, Axis, Bar, Bars, Better, Cell, Chart, Effect, Evidence, Fact, Finding, FindingKind, Guide,
-    GuideKind, Heat, Level, Lines, Load, Panel, Part, Point, Rate, Review, Row, Scale, Section, Series, Subject, Table,
-    Unit,
+    Absent, AbsentPoint, Bar, Bars, Better, Chart, ChartAxis, DecisionRate, Effect, Evidence, Fact, FindingKind, Guide,
+    GuideKind, Heat, Level, LineChart, MachinePart, Panel, PartLoad, Point, ReportCell, ReportFinding, ReportRow,
+    ReportSection, ReportSubject, ReportTable, Review, Scale, Series, Unit,
 };
 use openraid_methods::report::{findings, overlay};
 
 pub const ARRAYS: [&str; 8] = ["single", "raid0x2", "raid0x3", "raid0x4", "raid1x2", "raid10x4", "raid5x3", "raid5x4"];
 const DEPTHS: [f64; 5] = [1.0, 4.0, 16.0, 64.0, 256.0];
 
-pub fn subject(name: &str) -> Subject {
-    name.parse::<cell::Subject>().map_or_else(|error| panic!("{error}"), Subject::from)
+pub fn subject(name: &str) -> ReportSubject {
+    name.parse::<cell::Subject>().map_or_else(|error| panic!("{error}"), ReportSubject::from)
 }
 
-fn depth() -> Axis {
-    Axis::new("outstanding", Unit::None, Scale::Log2)
+fn depth() -> ChartAxis {
+    ChartAxis::new("outstanding", Unit::None, Scale::Log2)
 }
 
-fn iops() -> Axis {
-    Axis::new("requests", Unit::named("IOPS"), Scale::Linear).better(Better::Higher)
+fn iops() -> ChartAxis {
+    ChartAxis::new("requests", Unit::named("IOPS"), Scale::Linear).better(Better::Higher)
 }
 
-fn speed() -> Axis {
-    Axis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher)
+fn speed() -> ChartAxis {
+    ChartAxis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher)
 }
 
 /// Everything, with findings.
@@ -68,27 +68,28 @@ fn database_iops(name: &str, depth: f64) -> f64 {
     126.0 * served * share * (1.0 + 0.2 * depth.log2() / 4.0)
 }
 
-fn database() -> Section {
+fn database() -> ReportSection {
     let series = ARRAYS.map(|name| {
         let points = DEPTHS.iter().map(|&x| {
             let y = database_iops(name, x);
             let noise = if name == "raid5x3" && x == 16.0 { 0.05 } else { 0.012 };
             let busy = (0.5 + x.log2() / 14.0).min(0.99);
-            let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy }], rates: vec![], commands: None };
+            let evidence =
+                Evidence { loads: vec![PartLoad { part: MachinePart::Drives, busy }], rates: vec![], commands: None };
             let point = Point::spread(x, y, y * (1.0 - noise), y * (1.0 + noise), 3).with(evidence);
             Point { unsteady: name == "raid10x4" && x == 256.0, ..point }
         });
         Series::line(subject(name), points.collect())
     });
-    let lines = Lines { x: depth(), y: iops(), series: series.into(), guides: vec![] };
+    let lines = LineChart { x: depth(), y: iops(), series: series.into(), guides: vec![] };
     let bars = ARRAYS.map(|name| {
         let y = DEPTHS.iter().map(|&x| database_iops(name, x)).sum::<f64>() / 5.0;
         Bar { subject: subject(name), value: Point::spread(0.0, y, y * 0.98, y * 1.03, 3) }
     });
-    let rating = Axis::new("rating", Unit::None, Scale::Linear).better(Better::Higher);
+    let rating = ChartAxis::new("rating", Unit::None, Scale::Linear).better(Better::Higher);
     let bars =
         Bars { value: rating, bars: bars.into(), formula: "R1 = mean of IOPS over depths 1, 4, 16, 64, 256".into() };
-    Section {
+    ReportSection {
         method: "M01 Database: 8 KiB random, 66 % reads, depths 1 to 256".into(),
         question: "How many random requests does each array serve?".into(),
         how: vec!["300,000 requests a cell after 10 s of warming up; drives synchronised before.".into()],
@@ -97,22 +98,24 @@ fn database() -> Section {
             Panel::new("Which array has the best rating?", Chart::Bars(bars)),
         ],
         absent: vec![Absent { what: "RAID 6 x4".into(), reason: "the controller has no RAID 6".into() }],
-        ..Section::default()
+        ..ReportSection::default()
     }
 }
 
-fn ratio_table() -> Section {
+fn ratio_table() -> ReportSection {
     let rows = (0..=10).map(|step| {
         let reads = f64::from(step) * 10.0;
         let cells = DEPTHS.iter().map(|&depth| {
             if reads == 100.0 && depth == 256.0 {
-                return Cell::NotApplicable("the run was interrupted".into());
+                return ReportCell::NotApplicable("the run was interrupted".into());
             }
-            Cell::Ratio(1.0 + (1.0 - reads / 100.0) * 5.0 / depth - if depth >= 64.0 { reads / 500.0 } else { 0.0 })
+            ReportCell::Ratio(
+                1.0 + (1.0 - reads / 100.0) * 5.0 / depth - if depth >= 64.0 { reads / 500.0 } else { 0.0 },
+            )
         });
-        Row { head: format!("{reads} %"), level: None, cells: cells.collect() }
+        ReportRow { head: format!("{reads} %"), level: None, cells: cells.collect() }
     });
-    let table = Table {
+    let table = ReportTable {
         caption: "RAID 5 x4: requests per second with write-back over write-through".into(),
         corner: "reads".into(),
         columns: DEPTHS.map(|depth| format!("depth {depth}")).into(),
@@ -120,17 +123,17 @@ fn ratio_table() -> Section {
         formula: "ratio = IOPS(write-back) / IOPS(write-through)".into(),
         notes: vec![],
     };
-    Section {
+    ReportSection {
         method: "M17 WB/WT ratio".into(),
         question: "Where does deferred writing help?".into(),
         findings: findings::ratios(&table, "Write-back").into_iter().collect(),
         tables: vec![table],
-        ..Section::default()
+        ..ReportSection::default()
     }
 }
 
-fn sequential() -> Section {
-    let x = Axis::new("block size", Unit::Bytes, Scale::Log2);
+fn sequential() -> ReportSection {
+    let x = ChartAxis::new("block size", Unit::Bytes, Scale::Log2);
     let names = ["single", "raid0x2", "raid0x4", "raid5x4", "raid10x4"];
     let series = names.map(|name| {
         let subject = subject(name);
@@ -149,8 +152,8 @@ fn sequential() -> Section {
             }
             let busy = (y / 205.0).min(0.99);
             let evidence = Evidence {
-                loads: vec![Load { part: Part::Bus("PCI 64/66".into()), busy }],
-                rates: vec![Rate {
+                loads: vec![PartLoad { part: MachinePart::Bus("PCI 64/66".into()), busy }],
+                rates: vec![DecisionRate {
                     what: "reads that skip the parity".into(),
                     effect: Effect::Cost,
                     per_request: if dip { 1.0 } else { 0.1 },
@@ -185,18 +188,18 @@ fn sequential() -> Section {
             corners: vec![(0.0, 528.0)],
         },
     ];
-    let lines = Lines { x, y: speed(), series, guides };
-    Section {
+    let lines = LineChart { x, y: speed(), series, guides };
+    ReportSection {
         method: "M04 Sequential read, depth 4".into(),
         question: "How fast are large files read?".into(),
         panels: vec![Panel::new("How does the speed grow with the block?", Chart::Lines(lines))],
-        ..Section::default()
+        ..ReportSection::default()
     }
 }
 
-fn latency() -> Section {
-    let x = Axis::new("requests that take no longer", Unit::Percent, Scale::Nines);
-    let y = Axis::new("latency", Unit::named("ms"), Scale::Log10).better(Better::Lower);
+fn latency() -> ReportSection {
+    let x = ChartAxis::new("requests that take no longer", Unit::Percent, Scale::Nines);
+    let y = ChartAxis::new("latency", Unit::named("ms"), Scale::Log10).better(Better::Lower);
     let series = ["single", "raid0x4", "raid5x4"].map(|name| {
         let factor = f64::from(subject(name).members).sqrt();
         let points =
@@ -216,22 +219,22 @@ fn latency() -> Section {
             vec![0.0, 0.0, 0.0, 0.0, 6.98],
         ],
     };
-    Section {
+    ReportSection {
         method: "M23 Latency distribution: 4 KiB random reads, depth 1".into(),
         question: "How long do requests take, and the slowest of them?".into(),
         panels: vec![
             Panel::new(
                 "How slow are the slowest requests?",
-                Chart::Lines(Lines { x, y, series: series.into(), guides: vec![] }),
+                Chart::Lines(LineChart { x, y, series: series.into(), guides: vec![] }),
             ),
             Panel::new("How does the distribution move with the load?", Chart::Heat(heat)),
         ],
-        ..Section::default()
+        ..ReportSection::default()
     }
 }
 
-fn linear() -> Section {
-    let x = Axis::new("place", Unit::named("GB"), Scale::Linear);
+fn linear() -> ReportSection {
+    let x = ChartAxis::new("place", Unit::named("GB"), Scale::Linear);
     let series = ["single", "raid0x4"].map(|name| {
         let factor = f64::from(subject(name).members).min(2.8);
         let points = (0..1200).map(|n| {
@@ -243,37 +246,37 @@ fn linear() -> Section {
         });
         Series::line(subject(name), points.collect())
     });
-    Section {
+    ReportSection {
         method: "M11 Transfer graph".into(),
         question: "How does the speed fall from begin to end?".into(),
         panels: vec![Panel::new(
             "How fast is each place of the disk read?",
-            Chart::Lines(Lines { x, y: speed(), series: series.into(), guides: vec![] }),
+            Chart::Lines(LineChart { x, y: speed(), series: series.into(), guides: vec![] }),
         )],
-        ..Section::default()
+        ..ReportSection::default()
     }
 }
 
-fn degraded() -> Section {
+fn degraded() -> ReportSection {
     let healthy = Series::line(subject("raid5x4"), DEPTHS.map(|x| Point::exact(x, database_iops("raid5x4", x))).into());
     let worse = |variant: &str, share: f64| {
         let points = DEPTHS.map(|x| Point::exact(x, database_iops("raid5x4", x) * share)).into();
         Series::line(subject("raid5x4").variant(variant), points)
     };
     let series = vec![healthy, worse("degraded", 0.62), worse("rebuilding", 0.41)];
-    Section {
+    ReportSection {
         method: "M31 Degraded arrays".into(),
         question: "How much speed is left when a drive fails?".into(),
         panels: vec![Panel::new(
             "How fast is RAID 5 with a drive missing?",
-            Chart::Lines(Lines { x: depth(), y: iops(), series, guides: vec![] }),
+            Chart::Lines(LineChart { x: depth(), y: iops(), series, guides: vec![] }),
         )],
-        findings: vec![Finding::new(FindingKind::Warning, "A second failure now loses the array.")],
-        ..Section::default()
+        findings: vec![ReportFinding::new(FindingKind::Warning, "A second failure now loses the array.")],
+        ..ReportSection::default()
     }
 }
 
-fn against_real() -> Section {
+fn against_real() -> ReportSection {
     let pair = |name: &str, error: f64| {
         let predicted = DEPTHS.map(|x| Point::exact(x, database_iops(name, x))).into();
         let measured = DEPTHS.map(|x| {
@@ -288,12 +291,12 @@ fn against_real() -> Section {
     let pairs = [pair("raid0x4", 0.08), pair("raid5x4", -0.12)];
     let (panel, table, findings) =
         overlay::compare("Does the prediction hold?", &depth(), &iops(), ("predicted", "measured"), &pairs);
-    Section {
+    ReportSection {
         method: "M01 Database, simulated and served".into(),
         question: "How far is the simulation from a served array?".into(),
         panels: vec![panel],
         tables: vec![table],
         findings,
-        ..Section::default()
+        ..ReportSection::default()
     }
 }

@@ -35,18 +35,18 @@ fn after_help() -> String {
 /// The command.
 #[derive(Parser, Debug)]
 #[command(name = "openraid-lab", version, about = ABOUT, after_help = after_help(), max_term_width = 100, infer_subcommands = false)]
-pub struct Arguments {
+pub struct LabArguments {
     /// What applies to every verb.
     #[command(flatten)]
     pub common: Common,
     /// What to do.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: LabVerb,
 }
 
 /// What to do.
 #[derive(Subcommand, Debug)]
-pub enum Verb {
+pub enum LabVerb {
     /// Predict an array's performance under one load, in virtual time
     Simulate(Box<SimulateArguments>),
     /// Measure or simulate with the methods of storage reviews, and write a report
@@ -79,7 +79,7 @@ pub enum Verb {
     },
 }
 
-impl Verb {
+impl LabVerb {
     /// The verb as the user types it, which is the name of the form in which it answers with `--json`.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -107,12 +107,12 @@ mod tests {
 
     #[test]
     fn the_definition_is_consistent_and_openraid_knows_the_verbs_that_it_hands_over() {
-        let command = Arguments::command();
+        let command = LabArguments::command();
         command.clone().debug_assert();
         let shared = ["completions", "man"];
-        let own = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
-        let own: Vec<&str> = own.filter(|verb| !shared.contains(verb)).collect();
-        assert_eq!(own, VERBS);
+        let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
+        let verbs: Vec<&str> = verbs.filter(|verb| !shared.contains(verb)).collect();
+        assert_eq!(verbs, VERBS);
         let openraid = openraid::arguments::Arguments::command();
         assert!(VERBS.iter().all(|verb| openraid.find_subcommand(verb).is_none()));
         assert!(shared.iter().all(|verb| openraid.find_subcommand(verb).is_some()));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use openraid_methods::compare::{sides, trials, Comparison, Pair};
+use openraid_methods::compare::{sides, trials, ComparedCell, Comparison};
 use openraid_methods::report;
 use openraid_methods::review::{ReviewResults, REVIEW_SCHEMA};
 use openraid_methods::run::write_atomically;
@@ -17,7 +17,7 @@ use openraid::verb::Context;
 
 /// Two reviews, cell by cell.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Body {
+pub struct ComparisonBody {
     /// File of the first review.
     a: String,
     /// File of the second review.
@@ -48,12 +48,12 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
             "the two reviews have no cell in common; run the same methods over the same arrays",
         ));
     }
-    let size = |pair: &Pair| pair.change_percent.abs();
+    let size = |pair: &ComparedCell| pair.change_percent.abs();
     comparison.pairs.sort_by(|one, two| size(two).total_cmp(&size(one)).then_with(|| one.cell.cmp(&two.cell)));
     let (first, second) = trials(&a, &b);
     let given = |path: &Path| path.display().to_string();
     let (a_is, b_is) = sides((&given(&arguments.a), &a), (&given(&arguments.b), &b));
-    let body = Body { a: a.target, b: b.target, a_is, b_is, mean_ratio: comparison.mean_ratio(), comparison };
+    let body = ComparisonBody { a: a.target, b: b.target, a_is, b_is, mean_ratio: comparison.mean_ratio(), comparison };
     if let Some(file) = &arguments.out {
         let page = report::assemble::comparison((&body.a_is, &body.b_is), &first, &second);
         write_atomically(file, report::render(&page).as_bytes()).map_err(Failure::failed)?;
@@ -78,7 +78,7 @@ pub fn read(path: &Path) -> Result<ReviewResults, Failure> {
     Ok(results)
 }
 
-fn text(body: &Body, top: usize) -> String {
+fn text(body: &ComparisonBody, top: usize) -> String {
     let pairs = &body.comparison.pairs;
     let mut lines = vec![
         counted(pairs.len() as u64, "cell in common", "cells in common"),

@@ -14,24 +14,24 @@ use clap::CommandFactory;
 use openraid::exit::Outcome;
 use openraid::verb::{completions, man, Context};
 
-use crate::arguments::{Arguments, Verb};
+use crate::arguments::{LabArguments, LabVerb};
 
 /// Runs a verb.
 ///
 /// # Errors
 /// The reason why the verb failed.
-pub fn run(verb: &Verb, context: &Context) -> Outcome {
+pub fn run(verb: &LabVerb, context: &Context) -> Outcome {
     match verb {
-        Verb::Simulate(arguments) => simulate::run(arguments, context),
-        Verb::Review(arguments) => review::run(arguments, context),
-        Verb::Merge(arguments) => merge::run(arguments, context),
-        Verb::Compare(arguments) => compare::run(arguments, context),
-        Verb::Rehearse(arguments) => rehearse::run(arguments, context),
-        Verb::Plan(arguments) => plan::run(arguments, context),
-        Verb::Validate(arguments) => validate::run(arguments, context),
-        Verb::Torture(arguments) => torture::run(arguments, context),
-        Verb::Console(arguments) => console::run(arguments),
-        Verb::Completions { shell } => completions::run(*shell),
-        Verb::Man { folder } => man::run(Arguments::command(), folder, context),
+        LabVerb::Simulate(arguments) => simulate::run(arguments, context),
+        LabVerb::Review(arguments) => review::run(arguments, context),
+        LabVerb::Merge(arguments) => merge::run(arguments, context),
+        LabVerb::Compare(arguments) => compare::run(arguments, context),
+        LabVerb::Rehearse(arguments) => rehearse::run(arguments, context),
+        LabVerb::Plan(arguments) => plan::run(arguments, context),
+        LabVerb::Validate(arguments) => validate::run(arguments, context),
+        LabVerb::Torture(arguments) => torture::run(arguments, context),
+        LabVerb::Console(arguments) => console::run(arguments),
+        LabVerb::Completions { shell } => completions::run(*shell),
+        LabVerb::Man { folder } => man::run(LabArguments::command(), folder, context),
     }
 }

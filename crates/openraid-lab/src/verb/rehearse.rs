@@ -16,7 +16,7 @@ use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
 use openraid_methods::cell::{footprint, machine_spec, measure, run_cell, Axes, CacheMode, CellResult, CellSpec};
 use openraid_methods::cell::{Level, Pattern, Subject};
-use openraid_methods::report::data::{self, Axis, Fact, Point, Review, Scale, Section, Series, Unit};
+use openraid_methods::report::data::{self, ChartAxis, Fact, Point, ReportSection, Review, Scale, Series, Unit};
 use openraid_methods::report::{overlay, render};
 use openraid_methods::review::Performance;
 use openraid_methods::run::{build, write_atomically};
@@ -97,7 +97,7 @@ struct Pair {
 
 /// A prediction and a server with paced members, compared.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Body {
+pub struct RehearsalBody {
     /// The array, such as `raid5x4`.
     array: String,
     /// Name of the drives' profile.
@@ -131,7 +131,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
     level(subject)?;
     profile(&library, &arguments.drive)?;
     let (report, results) = (arguments.out.join("report.html"), arguments.out.join("results.json"));
-    let mut body = Body {
+    let mut body = RehearsalBody {
         array: arguments.array.clone(),
         drive: machine.drives[0].head.title.clone(),
         report: report.display().to_string(),
@@ -185,7 +185,7 @@ struct Kept {
 }
 
 /// A folder with a page or results may only be used for a rehearsal of the same array and drive.
-fn is_of_this_rehearsal(report: &Path, results: &Path, body: &Body, context: &Context) -> Result<(), Failure> {
+fn is_of_this_rehearsal(report: &Path, results: &Path, body: &RehearsalBody, context: &Context) -> Result<(), Failure> {
     let kept = std::fs::read(results).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
     let is_same = |kept: Kept| {
         kept.schema == schema_of(context.output.verb) && kept.array == body.array && kept.drive == body.drive
@@ -322,9 +322,9 @@ impl Rehearsal {
 /// The limits of a service that must equal the simulated machine: the engine's limits from `parts`, with memory for
 /// payload as a service has it.
 fn limits(parts: &Limits) -> Limits {
-    let own = Limits::default();
+    let usual = Limits::default();
     Limits {
-        pool: own.pool + parts.cache,
+        pool: usual.pool + parts.cache,
         cache: parts.cache,
         dirty_max_percent: parts.dirty_max_percent,
         dirty_high_percent: parts.dirty_high_percent,
@@ -336,7 +336,7 @@ fn limits(parts: &Limits) -> Limits {
         destage_beside_reads: parts.destage_beside_reads,
         queue_age_max: parts.queue_age_max,
         drive_depth_max: parts.drive_depth_max,
-        ..own
+        ..usual
     }
 }
 
@@ -369,7 +369,7 @@ fn pair(cell: &CellSpec, predicted: &CellResult, measured: &CellResult, late_ms:
     }
 }
 
-fn text(body: &Body) -> String {
+fn text(body: &RehearsalBody) -> String {
     let mut lines = vec![format!("{} of {}: prediction and service", body.array, body.drive)];
     let heads =
         ["READS", "DEPTH", "REQUESTS", "MEAN: PREDICTED", "SERVED", "ERROR", "99 %: PREDICTED", "SERVED", "ERROR"];
@@ -397,7 +397,7 @@ fn text(body: &Body) -> String {
 }
 
 /// The verdict: is the prediction within the limits?
-fn verdict(body: &Body) -> String {
+fn verdict(body: &RehearsalBody) -> String {
     let aimed = || body.cells.iter().filter(|pair| pair.predicted.mean_ms >= AIMED_FROM_MS);
     if !body.cells.is_empty() && aimed().next().is_none() {
         return format!(
@@ -430,9 +430,9 @@ fn verdict(body: &Body) -> String {
     )
 }
 
-fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &Library) -> Review {
-    let named = |variant: &str| data::Subject::from(subject).variant(variant);
-    let x = Axis::new("outstanding", Unit::None, Scale::Log2);
+fn page(body: &RehearsalBody, subject: Subject, arguments: &RehearseArguments, library: &Library) -> Review {
+    let named = |variant: &str| data::ReportSubject::from(subject).variant(variant);
+    let x = ChartAxis::new("outstanding", Unit::None, Scale::Log2);
     let mut review = Review {
         title: format!("{} of {}: prediction and service", body.array, body.drive),
         summary: vec![verdict(body).trim().to_owned(), format!("{SAME_MODEL}.")],
@@ -452,22 +452,22 @@ fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &
     };
     review.bed.extend(body.lateness.iter().map(fact));
     for reads in &arguments.reads {
-        let mut section = Section {
+        let mut section = ReportSection {
             method: format!("{reads} % reads"),
             question: format!("Is the prediction right with {reads} % reads?"),
-            ..Section::default()
+            ..ReportSection::default()
         };
         for (what, of) in [
             ("mean response", (|figures| figures.mean_ms) as fn(&Figures) -> f64),
             ("99th percentile", |figures| figures.p99_ms),
         ] {
             let line = |side: fn(&Pair) -> &Figures, variant: &str| {
-                let own = body.cells.iter().filter(|pair| pair.reads == *reads);
-                let points = own.map(|pair| Point::exact(f64::from(pair.depth), of(side(pair)))).collect();
+                let pairs = body.cells.iter().filter(|pair| pair.reads == *reads);
+                let points = pairs.map(|pair| Point::exact(f64::from(pair.depth), of(side(pair)))).collect();
                 Series::line(named(variant), points)
             };
             let pairs = [(line(|pair| &pair.predicted, "predicted"), line(|pair| &pair.served, "served"))];
-            let y = Axis::new(what, Unit::named("ms"), Scale::Linear).better(data::Better::Lower);
+            let y = ChartAxis::new(what, Unit::named("ms"), Scale::Linear).better(data::Better::Lower);
             let (panel, table, found) =
                 overlay::compare(&format!("{what}, {reads} % reads"), &x, &y, ("predicted", "served"), &pairs);
             section.panels.push(panel);
@@ -484,7 +484,7 @@ mod tests {
     use super::*;
     use openraid_units::Nanos;
 
-    fn body(cells: &[(f64, f64, Option<f64>)]) -> Body {
+    fn body(cells: &[(f64, f64, Option<f64>)]) -> RehearsalBody {
         let figures = |mean_ms| Figures { requests: 2000, iops: 1e3 / mean_ms, mean_ms, p99_ms: mean_ms };
         let pair = |(predicted, served, late_ms): &(f64, f64, Option<f64>)| Pair {
             reads: 100,
@@ -496,7 +496,7 @@ mod tests {
             late_ms: *late_ms,
         };
         let cells: Vec<Pair> = cells.iter().map(pair).collect();
-        Body {
+        RehearsalBody {
             array: "single".into(),
             drive: "a drive".into(),
             report: String::new(),

@@ -15,19 +15,19 @@ use std::sync::Mutex;
 use openraid_methods::cell::{Axes, CellSpec, Pattern, Subject};
 use openraid_methods::method::{find, methods, rules, Method, Suite, OWN};
 use openraid_methods::metrics::fio;
-use openraid_methods::reader::Trace;
+use openraid_methods::reader::RequestTrace;
 use openraid_methods::report;
 use openraid_methods::report::assemble;
 use openraid_methods::report::data::Fact;
 use openraid_methods::review::{Ended, Performance, ReviewResults};
-use openraid_methods::run::{build, fingerprint, write_atomically, Store};
+use openraid_methods::run::{build, fingerprint, write_atomically, CellStore};
 use openraid_methods::target::{BedLine, BedName, Choice, SimTarget, Target, TargetFacts};
 use openraid_models::Library;
 use serde::Serialize;
 
 use super::compare;
 use crate::arguments::{EffortWord, ReviewArguments};
-use crate::laboratory::{drive_fits, effort, library, load, machine, may_be_written, refused, state_fits, Load};
+use crate::laboratory::{drive_fits, effort, library, load, machine, may_be_written, refused, state_fits, ChosenLoad};
 use openraid::exit::{Exit, Failure, Outcome};
 use openraid::output::progress::Progress;
 use openraid::output::table::Table;
@@ -46,14 +46,14 @@ const REASONS_MAX: usize = 5;
 struct Wanted {
     methods: Vec<&'static Method>,
     /// A load that the user specified.
-    own: Option<(Pattern, Axes)>,
+    given: Option<(Pattern, Axes)>,
     /// The requests of this load, if it is a trace.
-    trace: Option<Trace>,
+    trace: Option<RequestTrace>,
 }
 
 impl Wanted {
     /// The review of a target by these methods.
-    fn performance<'a>(&'a self, suite: Suite, store: &'a Store, stamp: &'a str) -> Performance<'a> {
+    fn performance<'a>(&'a self, suite: Suite, store: &'a CellStore, stamp: &'a str) -> Performance<'a> {
         let (methods, trace) = (self.methods.clone(), self.trace.as_ref());
         Performance { suite, methods, trace, store: Some(store), stamp, shard: None, beside: None, remade: false }
     }
@@ -61,7 +61,7 @@ impl Wanted {
 
 /// The result of a review.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Body<'a> {
+pub struct ReviewBody<'a> {
     /// The target, as it was named on the command line.
     target: &'a str,
     /// Path of the report.
@@ -88,7 +88,7 @@ pub struct Body<'a> {
     verdicts: Vec<Verdict>,
 }
 
-impl Body<'_> {
+impl ReviewBody<'_> {
     /// The brief and the verdicts as lines, after an empty line.
     fn judgement(&self) -> Vec<String> {
         let verdicts = self.verdicts.iter().map(|verdict| format!("{}: {}", verdict.scenario, verdict.text));
@@ -123,7 +123,7 @@ struct Absent<'a> {
 
 /// All methods and rules.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct ListBody {
+pub struct MethodsBody {
     /// The methods of reviews.
     methods: Vec<Listed>,
     /// Rules that hold for all methods.
@@ -216,23 +216,23 @@ fn simulated_machine(arguments: &ReviewArguments) -> Result<Axes, Failure> {
 
 fn wanted(arguments: &ReviewArguments) -> Result<Wanted, Failure> {
     let asked = arguments.load.as_deref().map(|word| load(word, arguments.job.as_deref(), Axes::default()));
-    let (own, trace) = match asked.transpose()? {
-        Some(Load { pattern, axes, trace }) => (Some((pattern, axes)), trace),
+    let (given, trace) = match asked.transpose()? {
+        Some(ChosenLoad { pattern, axes, trace }) => (Some((pattern, axes)), trace),
         None => (None, None),
     };
     let mut methods = match &arguments.methods {
         Some(words) => chosen(words.iter().map(String::as_str))?,
-        None if own.is_some() => Vec::new(),
+        None if given.is_some() => Vec::new(),
         None => chosen(METHODS.into_iter())?,
     };
     methods.retain(|method| method.id != OWN.id);
-    if own.is_some() {
+    if given.is_some() {
         methods.insert(0, &OWN);
     }
     if methods.is_empty() {
         return Err(Failure::usage(format!("{} needs a load: name one with --load", OWN.name)));
     }
-    Ok(Wanted { methods, own, trace })
+    Ok(Wanted { methods, given, trace })
 }
 
 fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'static Method>, Failure> {
@@ -290,7 +290,7 @@ fn guard(folder: &Path, target: &str, bed: Option<&[BedLine]>) -> Result<(), Fai
 fn list(context: &Context) -> Exit {
     let listed =
         |method: &Method| Listed { id: method.id, name: method.name, title: method.title, question: method.question };
-    let body = ListBody {
+    let body = MethodsBody {
         methods: methods().iter().chain([&OWN]).map(listed).collect(),
         rules: rules().iter().map(|(id, text)| Rule { id, text }).collect(),
     };
@@ -353,7 +353,7 @@ fn simulated(
     let facts = simulated_facts(library, system, &machine, arguments.seed)?;
     let suite = Suite {
         repeat: arguments.repeat,
-        own: wanted.own.clone(),
+        given: wanted.given.clone(),
         machine,
         ..Suite::new(system, subjects, amount, arguments.seed)
     };
@@ -364,7 +364,7 @@ fn simulated(
     state_fits(library, cells.iter())?;
     guard(&arguments.out, &facts.name, Some(&facts.bed))?;
     let stamp = fingerprint(library);
-    let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
+    let store = CellStore::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     let performance = Performance { shard: arguments.shard, ..wanted.performance(suite, &store, &stamp) };
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
     let progress = Mutex::new(Progress::counting("cells", performance.cells(&facts).len() as u64));
@@ -444,7 +444,7 @@ fn answer_of(results: &ReviewResults, folder: &Path, context: &Context) -> Exit 
     let mut page = report::data::Review::default();
     assemble::judge(&mut page, &results.chapters());
     let verdict = |fact: Fact| Verdict { scenario: fact.name, text: fact.value };
-    let body = Body {
+    let body = ReviewBody {
         target: &results.target,
         report: path("report.html"),
         results: path("results.json"),
@@ -487,9 +487,9 @@ fn answer_of(results: &ReviewResults, folder: &Path, context: &Context) -> Exit 
     }
     lines.extend(ranking::text(&body.ranking, results));
     lines.extend(body.judgement());
-    let own = results.methods.iter().find(|method| method.id == OWN.id);
-    let own_is_missing =
-        body.left == 0 && own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));
+    let method = results.methods.iter().find(|method| method.id == OWN.id);
+    let own_is_missing = body.left == 0
+        && method.is_some_and(|method| method.cells.iter().all(|known| known.outcome.result().is_none()));
     let exit = match (body.failed, own_is_missing) {
         (0, false) => Exit::Fine,
         // No run failed: none of these targets can have the requested load. `simulate` and `plan` refuse it in the same

@@ -5,7 +5,7 @@ use openraid_methods::cell::{
     machine_spec, measure, run_cell, ArrayState, Caches, CellError, CellResult, CellSpec, Pattern,
 };
 use openraid_methods::plan::{uncertain, weakest, Range};
-use openraid_methods::reader::Trace;
+use openraid_methods::reader::RequestTrace;
 use openraid_methods::report::assemble::bus_words;
 use openraid_methods::target::SimTarget;
 use openraid_models::Library;
@@ -13,7 +13,9 @@ use openraid_units::Bytes;
 use serde::Serialize;
 
 use crate::arguments::SimulateArguments;
-use crate::laboratory::{asked, drive_fits, effort, least_certain, library, refused, runs_at_once, state_fits, Load};
+use crate::laboratory::{
+    asked, drive_fits, effort, least_certain, library, refused, runs_at_once, state_fits, ChosenLoad,
+};
 use openraid::exit::{Exit, Failure, Outcome};
 use openraid::output::table::Table;
 use openraid::quantity::{figure, sold};
@@ -22,7 +24,7 @@ use openraid::verb::Context;
 
 /// The result of an array of modelled drives.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Body<'a> {
+pub struct SimulationBody<'a> {
     /// The array, such as `raid5x4`.
     array: String,
     /// When writes are acknowledged, and the caches that are on.
@@ -62,7 +64,7 @@ pub struct Body<'a> {
 
 /// Profiles that can be simulated.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct ListBody {
+pub struct ProfilesBody {
     /// Profiles of controllers, including the hosts that do the work themselves.
     controllers: Vec<Entry>,
     /// Profiles of drives.
@@ -94,7 +96,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     }
     let word = arguments.array.as_deref().unwrap_or_default();
     let subject = word.parse().map_err(Failure::usage)?;
-    let Load { pattern, axes, trace } = asked(&arguments.load)?;
+    let ChosenLoad { pattern, axes, trace } = asked(&arguments.load)?;
     if arguments.range && trace.is_some() {
         let text = "--range: a trace sends requests at its own times, whatever the machine can do; leave it out";
         return Err(Failure::usage(text));
@@ -121,7 +123,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let all = result.histogram();
     let ms = |percent| all.percentile(percent) as f64 / 1e6;
     let spec = machine_spec(&library, &cell).map_err(refused)?;
-    let body = Body {
+    let body = SimulationBody {
         array: word.into(),
         caches: Caches::of(&spec),
         bus: bus_words(&library, &spec).map_err(refused)?,
@@ -163,7 +165,7 @@ fn target(library: &Library, cell: &CellSpec, explain: Option<u8>) -> Result<Sim
 fn replay(
     library: &Library,
     cell: &CellSpec,
-    trace: &Trace,
+    trace: &RequestTrace,
     explain: Option<u8>,
 ) -> Result<(CellResult, Vec<StoryModel>), CellError> {
     let mut target = target(library, cell, explain)?;
@@ -184,8 +186,8 @@ fn stories(target: &SimTarget, count: u8) -> Vec<StoryModel> {
             StoryNames { array: *array, sets, ..StoryNames::default() }
         })
         .collect();
-    let own = |story: &&Story| matches!(story.owner, Owner::Request(_)) && story.whole && story.ended.is_some();
-    let mut ended: Vec<&Story> = all.iter().filter(own).collect();
+    let is_request = |story: &&Story| matches!(story.owner, Owner::Request(_)) && story.whole && story.ended.is_some();
+    let mut ended: Vec<&Story> = all.iter().filter(is_request).collect();
     ended.sort_by_key(|story| story.ended);
     let last = ended.split_off(ended.len().saturating_sub(usize::from(count)));
     let model = |story: &Story| {
@@ -195,7 +197,7 @@ fn stories(target: &SimTarget, count: u8) -> Vec<StoryModel> {
     last.into_iter().filter_map(model).collect()
 }
 
-fn text(body: &Body<'_>) -> String {
+fn text(body: &SimulationBody<'_>) -> String {
     let result = body.result;
     let spec = &result.spec;
     let mut lines = vec![
@@ -221,7 +223,7 @@ fn text(body: &Body<'_>) -> String {
     let mut table = Table::new(&["PART", "BUSY"]).indented(2);
     for part in &result.components {
         let of_members = result.member_part().filter(|_| part.name == "members");
-        let name = part.name.clone() + &of_members.map(|own| format!(" ({own})")).unwrap_or_default();
+        let name = part.name.clone() + &of_members.map(|members| format!(" ({members})")).unwrap_or_default();
         table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());
@@ -239,7 +241,7 @@ fn text(body: &Body<'_>) -> String {
 }
 
 /// Number of the machine's values that no data sheet gives, and their effect on the figure. A trace has no range.
-fn certainty(body: &Body<'_>) -> Vec<String> {
+fn certainty(body: &SimulationBody<'_>) -> Vec<String> {
     let parameters = openraid::quantity::counted(body.uncertain_values as u64, "parameter", "parameters");
     let values = format!("  {parameters} estimated (not in the drive's data sheet)");
     let Some(range) = &body.range else {
@@ -269,7 +271,7 @@ fn list(library: &Library, context: &Context) -> Exit {
         let known = library.buses().filter(|bus| bus.is_of_hosts() == of_hosts);
         known.map(|bus| bus.name.clone()).collect::<Vec<_>>()
     };
-    let body = ListBody {
+    let body = ProfilesBody {
         controllers: library.controllers().map(|known| entry(&known.head)).collect(),
         drives: library.drives().map(|known| entry(&known.head)).collect(),
         buses: buses(true),

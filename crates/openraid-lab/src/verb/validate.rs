@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use openraid_claims::claim::FILE_BYTES_MAX;
 use openraid_claims::decide::{decide_all, Decision};
 use openraid_claims::fold::{self, Mechanism};
-use openraid_claims::perturb::{perturb, Asked, Change, Ended, Shares};
-use openraid_claims::summary::{tally_by, to_json, Basis, Tally};
+use openraid_claims::perturb::{perturb, Perturbation, PerturbedClaim, PerturbedResult, PerturbedShares};
+use openraid_claims::summary::{tally_by, to_json, Basis, VerdictTally};
 use openraid_claims::{
-    read, run as evaluate_all, Claim, Outcome as Found, RunOptions, Simulated, Store, Verdict, REVIEWS,
+    read, run as evaluate_all, Claim, ClaimOutcome, ClaimStore, ClaimVerdict, RunOptions, Simulated, REVIEWS,
 };
 use openraid_methods::run::fingerprint;
 use openraid_models::Library;
@@ -41,8 +41,8 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     let library = library(arguments.models.as_deref())?;
     let stamp = fingerprint(&library);
     let store = match cache_folder(arguments) {
-        None => Store::in_memory(),
-        Some(folder) => Store::open(&folder.join(CACHE_FILE), &stamp).map_err(Failure::failed)?,
+        None => ClaimStore::in_memory(),
+        Some(folder) => ClaimStore::open(&folder.join(CACHE_FILE), &stamp).map_err(Failure::failed)?,
     };
     warn_of_systems(&claims, &library);
     let metrics = Simulated::new(library, store, effort(arguments.effort), arguments.seed);
@@ -54,7 +54,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     };
     let options = RunOptions { jobs };
     let decisions = arguments.several_seeds.then(|| decide_all(&claims, &metrics, options, &ended));
-    let outcomes: Vec<Found> = match &decisions {
+    let outcomes: Vec<ClaimOutcome> = match &decisions {
         Some(decisions) => decisions.iter().map(Decision::counted).collect(),
         None => evaluate_all(&claims, &metrics, options, &|count, _| ended(count)),
     };
@@ -139,35 +139,39 @@ fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
 
 /// The list of outcomes. With several seeds each outcome has their number, and whether they decide. If changes were
 /// requested, each outcome also has the results after the changes.
-fn document(outcomes: &[Found], decisions: Option<&[Decision]>, asked: Option<&[Asked]>) -> serde_json::Value {
-    let one = |(index, outcome): (usize, &Found)| {
+fn document(
+    outcomes: &[ClaimOutcome],
+    decisions: Option<&[Decision]>,
+    asked: Option<&[PerturbedClaim]>,
+) -> serde_json::Value {
+    let one = |(index, outcome): (usize, &ClaimOutcome)| {
         let mut value = to_json(outcome);
         if let Some(decision) = decisions.map(|decisions| &decisions[index]) {
             (value["seeds"], value["decided"]) = (decision.seeds.into(), decision.decided.into());
         }
         if let Some(asked) = asked {
-            let own = asked.iter().filter(|asked| asked.claim == index);
-            value["changed"] = own.map(changed).collect();
+            let changes = asked.iter().filter(|asked| asked.claim == index);
+            value["changed"] = changes.map(changed).collect();
         }
         value
     };
     outcomes.iter().enumerate().map(one).collect()
 }
 
-fn changed(asked: &Asked) -> serde_json::Value {
+fn changed(asked: &PerturbedClaim) -> serde_json::Value {
     let (word, reason) = match &asked.ended {
-        Ended::Holds => ("holds", "the check is true"),
-        Ended::Fails(outcome) => ("fails", outcome.reason.as_str()),
-        Ended::Excused(reason) => ("excused", reason.as_str()),
+        PerturbedResult::Holds => ("holds", "the check is true"),
+        PerturbedResult::Fails(outcome) => ("fails", outcome.reason.as_str()),
+        PerturbedResult::Excused(reason) => ("excused", reason.as_str()),
     };
     serde_json::json!({ "change": asked.change.to_string(), "verdict": word, "reason": reason })
 }
 
 /// The outcome of changed claims: all that fail, and the shares.
-fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
+fn perturbed(claims: &[Claim], asked: &[PerturbedClaim]) -> String {
     let mut text = String::from("\nClaims that hold, measured again with other drives, block sizes and seeds\n\n");
     for asked in asked {
-        if let Ended::Fails(outcome) = &asked.ended {
+        if let PerturbedResult::Fails(outcome) = &asked.ended {
             let values = outcome.measured.iter().take(VALUES_SHOWN);
             let values: Vec<String> =
                 values.map(|measured| format!("{} = {}", measured.call, measured.value)).collect();
@@ -176,18 +180,18 @@ fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
         }
     }
     let mut table = Table::new(&["", "HOLD", "FAIL", "NEED NOT HOLD", "SHARE THAT HOLDS"]);
-    let mut row = |name: &str, shares: Shares| {
+    let mut row = |name: &str, shares: PerturbedShares| {
         let counts = [shares.held, shares.fell, shares.excused].map(|count| count.to_string());
         table.row([name.to_owned()].into_iter().chain(counts).chain([percent(shares.share())]));
     };
     for (name, is) in KINDS {
-        row(name, Shares::of(asked.iter().filter(|asked| is(&asked.change))));
+        row(name, PerturbedShares::of(asked.iter().filter(|asked| is(&asked.change))));
     }
-    row("all", Shares::of(asked.iter()));
+    row("all", PerturbedShares::of(asked.iter()));
     text.push_str(&table.text());
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for asked in asked {
-        if let Ended::Excused(reason) = &asked.ended {
+        if let PerturbedResult::Excused(reason) = &asked.ended {
             *reasons.entry(reason).or_default() += 1;
         }
     }
@@ -201,14 +205,14 @@ fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
 }
 
 /// Is a change of this kind?
-type IsOf = fn(&Change) -> bool;
+type IsOf = fn(&Perturbation) -> bool;
 
 /// The kinds of changes, as the table names them.
 const KINDS: [(&str, IsOf); 4] = [
-    ("other numbers of drives", |change| matches!(change, Change::Drives(_))),
-    ("other block sizes", |change| matches!(change, Change::HalfBlocks | Change::DoubleBlocks)),
-    ("other seeds", |change| matches!(change, Change::Chance(_))),
-    ("several at once", |change| matches!(change, Change::Together { .. })),
+    ("other numbers of drives", |change| matches!(change, Perturbation::Drives(_))),
+    ("other block sizes", |change| matches!(change, Perturbation::HalfBlocks | Perturbation::DoubleBlocks)),
+    ("other seeds", |change| matches!(change, Perturbation::Chance(_))),
+    ("several at once", |change| matches!(change, Perturbation::Together { .. })),
 ];
 
 fn percent(tenths: Option<usize>) -> String {
@@ -216,10 +220,10 @@ fn percent(tenths: Option<usize>) -> String {
 }
 
 /// The causes of each fold, with the shares of claims about physics and about quirks that hold.
-fn folds(claims: &[Claim], outcomes: &[Found]) -> String {
+fn folds(claims: &[Claim], outcomes: &[ClaimOutcome]) -> String {
     let mut table = Table::new(&["FOLD", "PHYSICS", "", "QUIRKS", "", "CAUSES"]);
     for (number, found) in fold::tally(claims, outcomes).iter().enumerate() {
-        let of = |tally: &Tally| format!("{} of {}", tally.passed, tally.passed + tally.failed);
+        let of = |tally: &VerdictTally| format!("{} of {}", tally.passed, tally.passed + tally.failed);
         let causes: Vec<&str> = fold::causes(claims, number).into_keys().map(Mechanism::name).collect();
         table.row([
             (number + 1).to_string(),
@@ -233,12 +237,12 @@ fn folds(claims: &[Claim], outcomes: &[Found]) -> String {
     table.text()
 }
 
-fn text(claims: &[Claim], outcomes: &[Found]) -> String {
+fn text(claims: &[Claim], outcomes: &[ClaimOutcome]) -> String {
     if claims.is_empty() {
         return "no claim is in the list; nothing was run\n".into();
     }
     let mut text = String::new();
-    let mut groups: BTreeMap<(&str, &str), Vec<(&Claim, &Found)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<(&Claim, &ClaimOutcome)>> = BTreeMap::new();
     for (claim, outcome) in claims.iter().zip(outcomes) {
         groups.entry((&claim.system, &claim.kind)).or_default().push((claim, outcome));
     }
@@ -255,11 +259,11 @@ fn text(claims: &[Claim], outcomes: &[Found]) -> String {
     text
 }
 
-fn one(claim: &Claim, outcome: &Found, text: &mut String) {
+fn one(claim: &Claim, outcome: &ClaimOutcome, text: &mut String) {
     let word = match outcome.verdict {
-        Verdict::Pass => "passed",
-        Verdict::Fail => "FAILED",
-        Verdict::NotApplicable => "not applicable",
+        ClaimVerdict::Pass => "passed",
+        ClaimVerdict::Fail => "FAILED",
+        ClaimVerdict::NotApplicable => "not applicable",
     };
     let statement = if claim.statement.is_empty() { &claim.check } else { &claim.statement };
     text.push_str(&format!("  {word:<15} {:<12} {statement}\n", claim.id));
@@ -273,14 +277,14 @@ fn one(claim: &Claim, outcome: &Found, text: &mut String) {
     if !values.is_empty() {
         text.push_str(&format!("{:18}measured: {}\n", "", values.join("; ")));
     }
-    if outcome.verdict != Verdict::Pass {
+    if outcome.verdict != ClaimVerdict::Pass {
         text.push_str(&format!("{:18}{}: {}\n", "", outcome.reason, claim.check));
     }
 }
 
-fn counts(claims: &[Claim], outcomes: &[Found]) -> String {
+fn counts(claims: &[Claim], outcomes: &[ClaimOutcome]) -> String {
     let mut table = Table::new(&["", "PASSED", "FAILED", "NOT APPLICABLE", "OF THOSE THAT APPLY"]);
-    let row = |table: &mut Table, name: &str, tally: &Tally| {
+    let row = |table: &mut Table, name: &str, tally: &VerdictTally| {
         let counts = [tally.passed, tally.failed, tally.not_applicable].map(|count| count.to_string());
         table.row([name.to_owned()].into_iter().chain(counts).chain([percent(tally.share())]));
     };

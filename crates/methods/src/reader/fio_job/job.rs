@@ -4,7 +4,7 @@ use super::super::words::{size, time};
 use super::super::{shown, ReadError};
 use super::options::{default_only, engine, is_passed_over, Engine, DEFAULT_ENGINE};
 use super::Given;
-use crate::load::{AccessLine, AccessSpec, Manner};
+use crate::load::{AccessLine, AccessManner, AccessSpec};
 use openraid_units::Nanos;
 use std::collections::BTreeMap;
 
@@ -311,7 +311,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    fn manner(&self, write_only: bool, is_mixed: bool) -> Result<Manner, ReadError> {
+    fn manner(&self, write_only: bool, is_mixed: bool) -> Result<AccessManner, ReadError> {
         let flush_every = self.fsync.or(self.fdatasync);
         let rate = match self.rate {
             None => None,
@@ -335,7 +335,7 @@ impl<'a> Options<'a> {
             }
             _ => {}
         }
-        Ok(Manner {
+        Ok(AccessManner {
             think: (self.think > Nanos::ZERO).then_some((self.think_blocks.max(1), self.think.get())),
             rate: rate.map(|(_, rate)| rate),
             flush_every,

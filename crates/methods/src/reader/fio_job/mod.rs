@@ -12,7 +12,7 @@ pub use job::FioJob;
 
 use super::trace::{includes, is_include, unknown_kind};
 use super::words::Prefixes;
-use super::{second, shown, Lines, ReadError};
+use super::{second, shown, NumberedLines, ReadError};
 use std::io::BufRead;
 
 /// Maximum number of jobs in one file.
@@ -57,7 +57,7 @@ struct Section {
     /// Name of the job; none for `[global]`.
     job: Option<String>,
     /// Options of the section alone.
-    own: Vec<Given>,
+    options: Vec<Given>,
 }
 
 /// Reads a job file.
@@ -65,7 +65,7 @@ struct Section {
 /// # Errors
 /// The first line that is no part of a job file. A job with an option that is not understood has its own error.
 pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioSection>, ReadError> {
-    let mut lines = Lines::new(from);
+    let mut lines = NumberedLines::new(from);
     let mut sections = Sections::default();
     while let Some((number, line)) = lines.next()? {
         // As in fio, a comment begins anywhere, in a value too.
@@ -108,7 +108,7 @@ impl Sections {
         }
         // As in fio, only the beginning of the name counts, in lower case.
         let job = (!name.starts_with("global")).then(|| name.to_owned());
-        self.current = Some(Section { line: number, job, own: Vec::new() });
+        self.current = Some(Section { line: number, job, options: Vec::new() });
         Ok(())
     }
 
@@ -117,21 +117,21 @@ impl Sections {
         if is_include(text) {
             return Err(ReadError::at(line, includes(text)));
         }
-        if self.global.len() + section.own.len() == OPTIONS_MAX {
+        if self.global.len() + section.options.len() == OPTIONS_MAX {
             return Err(ReadError::at(line, format!("more than {OPTIONS_MAX} options of one job; split the file")));
         }
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-        section.own.push(Given { line, key, value, prefixes: Prefixes::default() });
+        section.options.push(Given { line, key, value, prefixes: Prefixes::default() });
         Ok(())
     }
 
     /// The end of the section that is being read.
     fn end(&mut self) -> Result<(), ReadError> {
-        let Some(Section { line, job, own }) = self.current.take() else { return Ok(()) };
+        let Some(Section { line, job, options: given }) = self.current.take() else { return Ok(()) };
         let start = self.global.len();
         let mut options = if job.is_some() { self.global.clone() } else { std::mem::take(&mut self.global) };
-        options.extend(own);
+        options.extend(given);
         // The last `kb_base` counts for all sizes of its section, and for the sections after [global].
         let base = options.iter().rev().find(|given| given.key == "kb_base");
         let prefixes = match base.map(|given| (given.line, given.value.as_str())) {

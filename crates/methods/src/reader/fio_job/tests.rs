@@ -1,5 +1,5 @@
 use super::*;
-use crate::load::{AccessLine, Manner};
+use crate::load::{AccessLine, AccessManner};
 use openraid_units::Nanos;
 
 const JOBS: &str = "\
@@ -56,8 +56,9 @@ fn the_file_server_example_is_the_file_server_mix_with_positions_as_in_fio() {
     assert_eq!(jobs[0].spec.lines(), expected);
     assert_eq!((jobs[0].depth, jobs[0].workers, jobs[0].runtime), (4, 1, Some(Nanos::from_secs(30))));
     assert_eq!((jobs[1].depth, jobs[1].workers), (64, 2));
-    let manner = Manner { think: Some((1, 100_000)), start: Some(1 << 30), len: Some(2 << 30), ..Manner::default() };
-    assert_eq!((jobs[0].spec.manner(), jobs[1].spec.manner()), (Manner::default(), manner));
+    let manner =
+        AccessManner { think: Some((1, 100_000)), start: Some(1 << 30), len: Some(2 << 30), ..AccessManner::default() };
+    assert_eq!((jobs[0].spec.manner(), jobs[1].spec.manner()), (AccessManner::default(), manner));
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! The report of a comparison: two runs of the same cells, and their differences.
 
-use super::super::data::{Axis, Better, Cell, Fact, Finding, FindingKind, Review, Row, Section, Table};
+use super::super::data::{
+    Better, ChartAxis, Fact, FindingKind, ReportCell, ReportFinding, ReportRow, ReportSection, ReportTable, Review,
+};
 use super::super::format::{change, percent};
 use super::super::table::NOISE;
 use super::super::{findings, overlay};
 use super::curve::{axes_words, grouped, lines_of, named_axes, reason, varying};
 use super::figure::{subject, title, Figure};
-use super::{outstanding_axis, Trial};
+use super::{outstanding_axis, CellTrial};
 use crate::cell::CellSpec;
 use crate::compare::key;
 use std::collections::BTreeSet;
@@ -14,9 +16,9 @@ use std::collections::BTreeSet;
 /// The report of a comparison. It has a table for each load with both figures and the change. If the cells vary the
 /// queue depth, one chart shows both runs, with the error of the first against the second.
 #[must_use]
-pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Review {
+pub fn comparison(names: (&str, &str), first: &[CellTrial], second: &[CellTrial]) -> Review {
     let (ours, theirs) = (keys(first.iter()), keys(second.iter()));
-    let both: Vec<&Trial> = first.iter().filter(|one| theirs.contains(&key(&one.spec))).collect();
+    let both: Vec<&CellTrial> = first.iter().filter(|one| theirs.contains(&key(&one.spec))).collect();
     let mut review = Review {
         title: format!("{} and {}", names.0, names.1),
         bed: vec![Fact::new("first", names.0), Fact::new("second", names.1)],
@@ -25,7 +27,7 @@ pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Rev
     let (mut alike, mut all) = (0_u32, 0_u32);
     for (pattern, trials) in grouped(&both, |spec| spec.pattern.clone()) {
         let figure = Figure::of_pattern(&pattern);
-        let mut section = Section { method: title(&pattern), ..Section::default() };
+        let mut section = ReportSection { method: title(&pattern), ..ReportSection::default() };
         let axes: Vec<String> = varying(&trials).into_iter().map(|(name, _)| name).collect();
         let (table, changes) = table(names, &trials, second, figure, &axes);
         all += u32::try_from(changes.len()).unwrap_or(u32::MAX);
@@ -46,44 +48,44 @@ pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Rev
 }
 
 /// The cells of some trials, without the values in which two compared cells may differ.
-fn keys<'a>(trials: impl Iterator<Item = &'a Trial>) -> BTreeSet<CellSpec> {
+fn keys<'a>(trials: impl Iterator<Item = &'a CellTrial>) -> BTreeSet<CellSpec> {
     trials.map(|trial| key(&trial.spec)).collect()
 }
 
 /// All trials of a run with the same cell.
-fn partners<'a>(trials: &[&Trial], run: &'a [Trial]) -> Vec<&'a Trial> {
+fn partners<'a>(trials: &[&CellTrial], run: &'a [CellTrial]) -> Vec<&'a CellTrial> {
     let wanted = keys(trials.iter().copied());
     run.iter().filter(|other| wanted.contains(&key(&other.spec))).collect()
 }
 
 fn table(
     names: (&str, &str),
-    trials: &[&Trial],
-    second: &[Trial],
+    trials: &[&CellTrial],
+    second: &[CellTrial],
     figure: Figure,
     axes: &[String],
-) -> (Table, Vec<f64>) {
+) -> (ReportTable, Vec<f64>) {
     let mut changes = Vec::new();
     let mut rows = Vec::new();
     for ((name, words), here) in grouped(trials, |spec| (subject(spec), axes_words(spec, axes))) {
         let there = partners(&here, second);
         let (a, b) = (figure.point(0.0, &here), figure.point(0.0, &there));
-        let cell = |trials: &[&Trial]| super::shapes::cell(trials, figure);
+        let cell = |trials: &[&CellTrial]| super::shapes::cell(trials, figure);
         let last = match (&a, &b) {
             (Some(a), Some(b)) if a.y > 0.0 => {
                 let share = b.y / a.y - 1.0;
                 changes.push(share);
                 match figure.axis().better {
-                    Better::Higher => Cell::Change(share * 100.0),
-                    _ => Cell::Text(change(share * 100.0)),
+                    Better::Higher => ReportCell::Change(share * 100.0),
+                    _ => ReportCell::Text(change(share * 100.0)),
                 }
             }
-            _ => Cell::NotApplicable(reason(&there)),
+            _ => ReportCell::NotApplicable(reason(&there)),
         };
         let head = if words.is_empty() { name.to_string() } else { format!("{name}: {words}") };
-        rows.push(Row { head, level: Some(name.level), cells: vec![cell(&here), cell(&there), last] });
+        rows.push(ReportRow { head, level: Some(name.level), cells: vec![cell(&here), cell(&there), last] });
     }
-    let table = Table {
+    let table = ReportTable {
         caption: super::super::lines::axis_name(&figure.axis()),
         corner: "cell".into(),
         columns: vec![names.0.into(), names.1.into(), "change".into()],
@@ -96,10 +98,10 @@ fn table(
 
 /// Both runs over the queue depth, in one chart for each combination of the other axes.
 fn overlaid(
-    section: &mut Section,
+    section: &mut ReportSection,
     names: (&str, &str),
-    trials: &[&Trial],
-    second: &[Trial],
+    trials: &[&CellTrial],
+    second: &[CellTrial],
     figure: Figure,
     axes: &[String],
 ) {
@@ -108,7 +110,7 @@ fn overlaid(
     let others: Vec<String> = axes.iter().filter(|name| *name != axis).cloned().collect();
     for (words, here) in grouped(trials, |spec| axes_words(spec, &others)) {
         let there = partners(&here, second);
-        let x: Axis = outstanding_axis();
+        let x: ChartAxis = outstanding_axis();
         let named = |variant: &str| {
             let variant = variant.to_owned();
             move |spec: &CellSpec| {
@@ -122,7 +124,7 @@ fn overlaid(
             lines_of(&here, x.clone(), place, figure, named(names.0)),
             lines_of(&there, x.clone(), place, figure, named(names.1)),
         );
-        let shape = |subject: &super::super::data::Subject| (subject.level, subject.members);
+        let shape = |subject: &super::super::data::ReportSubject| (subject.level, subject.members);
         let pairs: Vec<_> = first
             .series
             .iter()
@@ -138,6 +140,8 @@ fn overlaid(
         let question = format!("How far is {} from {}{with}?", names.0, names.1);
         let (panel, _, found) = overlay::compare(&question, &x, &figure.axis(), names, &pairs);
         section.panels.push(panel);
-        section.findings.extend(found.into_iter().map(|finding| Finding::new(FindingKind::Comparison, finding.text)));
+        section
+            .findings
+            .extend(found.into_iter().map(|finding| ReportFinding::new(FindingKind::Comparison, finding.text)));
     }
 }

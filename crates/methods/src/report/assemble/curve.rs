@@ -1,16 +1,18 @@
 //! Lines of results: one line for each subject, over one axis of the cells.
 
-use super::super::data::{AbsentPoint, Axis, Guide, GuideKind, Level, Lines, Part, Point, Series, Subject};
+use super::super::data::{
+    AbsentPoint, ChartAxis, Guide, GuideKind, Level, LineChart, MachinePart, Point, ReportSubject, Series,
+};
 use super::super::findings::BUSY_LIMIT;
 use super::figure::{subject, Figure};
-use super::Trial;
+use super::CellTrial;
 use crate::cell::Ceiling;
 use crate::cell::{CellSpec, Direction};
 use std::collections::BTreeMap;
 
 /// Groups trials by key, in the order of first appearance.
-pub fn grouped<'a, K: PartialEq>(all: &[&'a Trial], key: impl Fn(&CellSpec) -> K) -> Vec<(K, Vec<&'a Trial>)> {
-    let mut groups: Vec<(K, Vec<&Trial>)> = Vec::new();
+pub fn grouped<'a, K: PartialEq>(all: &[&'a CellTrial], key: impl Fn(&CellSpec) -> K) -> Vec<(K, Vec<&'a CellTrial>)> {
+    let mut groups: Vec<(K, Vec<&CellTrial>)> = Vec::new();
     for &trial in all {
         let key = key(&trial.spec);
         match groups.iter_mut().find(|(known, _)| *known == key) {
@@ -23,18 +25,18 @@ pub fn grouped<'a, K: PartialEq>(all: &[&'a Trial], key: impl Fn(&CellSpec) -> K
 
 /// Lines over the value that `place` returns. Cells without such a value are left out, and so are subjects without a
 /// result.
-pub fn lines(all: &[&Trial], x: Axis, place: impl Fn(&CellSpec) -> Option<f64>, figure: Figure) -> Lines {
+pub fn lines(all: &[&CellTrial], x: ChartAxis, place: impl Fn(&CellSpec) -> Option<f64>, figure: Figure) -> LineChart {
     lines_of(all, x, place, figure, subject)
 }
 
 /// As [`lines`], with names for the lines.
 pub fn lines_of(
-    all: &[&Trial],
-    x: Axis,
+    all: &[&CellTrial],
+    x: ChartAxis,
     place: impl Fn(&CellSpec) -> Option<f64>,
     figure: Figure,
-    name: impl Fn(&CellSpec) -> Subject,
-) -> Lines {
+    name: impl Fn(&CellSpec) -> ReportSubject,
+) -> LineChart {
     let mut series = Vec::new();
     for (subject, trials) in grouped(all, name) {
         let mut places = grouped(&trials, &place);
@@ -52,18 +54,18 @@ pub fn lines_of(
             series.push(Series { absent, ..Series::line(subject, points) });
         }
     }
-    Lines { x, y: figure.axis(), series, guides: Vec::new() }
+    LineChart { x, y: figure.axis(), series, guides: Vec::new() }
 }
 
 /// The reason why trials have no figure.
-pub fn reason(trials: &[&Trial]) -> String {
+pub fn reason(trials: &[&CellTrial]) -> String {
     let absence = trials.iter().find_map(|trial| trial.outcome.absence());
     absence.map_or_else(|| "no requests were counted".into(), |absence| absence.reason.clone())
 }
 
 /// The properties of a chart's load that determine how many drives of an array can work for the host at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct ChartLoad {
     /// The direction, if the load has only one.
     pub op: Option<Direction>,
     /// Is the load sequential?
@@ -74,7 +76,7 @@ pub struct Asked {
 /// For reads it is also all drives, except for sequential reads of parity levels, which skip the parity. For these, and
 /// for writes, it is all drives without the parity drives. For writes to RAID 1 it is one drive, and to other mirrors
 /// half of the drives. For a mix of reads and writes it is between both values, so there is none.
-fn worth(subject: &Subject, asked: Asked) -> Option<f64> {
+fn worth(subject: &ReportSubject, asked: ChartLoad) -> Option<f64> {
     let (all, data) = (f64::from(subject.members), f64::from(subject.data_drives()));
     match (subject.level, asked.op) {
         (Level::Raid0 | Level::Jbod, _) => Some(all),
@@ -88,7 +90,7 @@ fn worth(subject: &Subject, asked: Asked) -> Option<f64> {
 }
 
 /// The single drive; for drives side by side, one of them.
-fn single(lines: &Lines) -> Option<&Series> {
+fn single(lines: &LineChart) -> Option<&Series> {
     let plain = || lines.series.iter().filter(|one| one.subject.variant.is_empty() && !one.points.is_empty());
     let alone = plain().find(|one| one.subject.level == Level::Jbod && one.subject.members == 1);
     plain().find(|one| one.subject.level == Level::Single).or(alone)
@@ -97,12 +99,12 @@ fn single(lines: &Lines) -> Option<&Series> {
 /// Is another part than the drive the limit of a single drive's result? Then more drives promise no gain.
 fn held_back(point: &Point) -> bool {
     let loads = point.evidence.iter().flat_map(|evidence| &evidence.loads);
-    loads.into_iter().any(|load| load.part != Part::Drives && load.busy >= BUSY_LIMIT)
+    loads.into_iter().any(|load| load.part != MachinePart::Drives && load.busy >= BUSY_LIMIT)
 }
 
 /// The arrays whose ideals are drawn, with the number of drives for each: the best array without redundancy (JBOD if
 /// none is striped), the best one with parity, and the best mirror.
-fn measures(lines: &Lines, asked: Asked) -> Vec<(&Subject, f64)> {
+fn measures(lines: &LineChart, asked: ChartLoad) -> Vec<(&ReportSubject, f64)> {
     const KINDS: [&[Level]; 4] = [
         &[Level::Raid0],
         &[Level::Jbod],
@@ -115,14 +117,14 @@ fn measures(lines: &Lines, asked: Asked) -> Vec<(&Subject, f64)> {
         let known = of_kind.filter_map(|subject| Some((subject, worth(subject, asked)?)));
         known.filter(|(_, worth)| *worth > 1.0).max_by(|a, b| a.1.total_cmp(&b.1))
     };
-    let mut found: Vec<(&Subject, f64)> = KINDS.iter().filter_map(best).collect();
+    let mut found: Vec<(&ReportSubject, f64)> = KINDS.iter().filter_map(best).collect();
     if found.iter().any(|(subject, _)| subject.level == Level::Raid0) {
         found.retain(|(subject, _)| subject.level != Level::Jbod);
     }
     found
 }
 
-fn times_single(subject: &Subject, worth: f64, corners: Vec<(f64, f64)>) -> Option<Guide> {
+fn times_single(subject: &ReportSubject, worth: f64, corners: Vec<(f64, f64)>) -> Option<Guide> {
     let label = format!("{worth} x single");
     let guide = Guide { label, kind: GuideKind::Ideal, subject: Some(subject.clone()), corners };
     // With one corner the guide would be a horizontal line.
@@ -130,10 +132,10 @@ fn times_single(subject: &Subject, worth: f64, corners: Vec<(f64, f64)>) -> Opti
 }
 
 /// The figures that arrays would reach if every drive that can work were as fast as the single one under the same load.
-pub fn ideals(lines: &Lines, asked: Asked) -> Vec<Guide> {
+pub fn ideals(lines: &LineChart, asked: ChartLoad) -> Vec<Guide> {
     let Some(single) = single(lines) else { return Vec::new() };
     let free = || single.points.iter().filter(|point| !held_back(point));
-    let guide = |(subject, worth): (&Subject, f64)| {
+    let guide = |(subject, worth): (&ReportSubject, f64)| {
         times_single(subject, worth, free().map(|point| (point.x, point.y * worth)).collect())
     };
     measures(lines, asked).into_iter().filter_map(guide).collect()
@@ -141,26 +143,26 @@ pub fn ideals(lines: &Lines, asked: Asked) -> Vec<Guide> {
 
 /// The figures that arrays would reach if their drives shared the queue evenly and each were as fast as the single
 /// drive with its share. With fewer requests than drives, only as many drives work as there are requests.
-pub fn ideals_shared(lines: &Lines, asked: Asked) -> Vec<Guide> {
+pub fn ideals_shared(lines: &LineChart, asked: ChartLoad) -> Vec<Guide> {
     let Some(single) = single(lines) else { return Vec::new() };
     let free = free(single);
-    let guide = |(subject, worth): (&Subject, f64)| {
-        let own = lines.series.iter().find(|one| one.subject == *subject)?;
+    let guide = |(subject, worth): (&ReportSubject, f64)| {
+        let series = lines.series.iter().find(|one| one.subject == *subject)?;
         let corner = |x: f64| Some((x, worth * at_share(&free, x / worth)?));
-        times_single(subject, worth, own.points.iter().filter_map(|point| corner(point.x)).collect())
+        times_single(subject, worth, series.points.iter().filter_map(|point| corner(point.x)).collect())
     };
     measures(lines, asked).into_iter().filter_map(guide).collect()
 }
 
 /// The ideals for a load at one queue depth, over the share of its reads. `single` gives the single drive over its
 /// queue depth at such a share. For mixes the number of drives is known only for arrays without redundancy.
-pub fn ideals_of_mixes(lines: &Lines, depth: f64, single: impl Fn(f64) -> Option<Series>) -> Vec<Guide> {
-    let guide = |(subject, worth): (&Subject, f64)| {
-        let own = lines.series.iter().find(|one| one.subject == *subject)?;
+pub fn ideals_of_mixes(lines: &LineChart, depth: f64, single: impl Fn(f64) -> Option<Series>) -> Vec<Guide> {
+    let guide = |(subject, worth): (&ReportSubject, f64)| {
+        let series = lines.series.iter().find(|one| one.subject == *subject)?;
         let corner = |x: f64| Some((x, worth * at_share(&free(&single(x)?), depth / worth)?));
-        times_single(subject, worth, own.points.iter().filter_map(|point| corner(point.x)).collect())
+        times_single(subject, worth, series.points.iter().filter_map(|point| corner(point.x)).collect())
     };
-    measures(lines, Asked { op: None, stream: false }).into_iter().filter_map(guide).collect()
+    measures(lines, ChartLoad { op: None, stream: false }).into_iter().filter_map(guide).collect()
 }
 
 /// The first part of the single drive's line, in which no other part is the limit.
@@ -203,7 +205,7 @@ pub fn named_axes(spec: &CellSpec) -> BTreeMap<String, String> {
 }
 
 /// The axes whose values differ between cells, with the number of values of each. Repetitions do not count.
-pub fn varying(all: &[&Trial]) -> Vec<(String, usize)> {
+pub fn varying(all: &[&CellTrial]) -> Vec<(String, usize)> {
     let mut values: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
     let of_all: Vec<BTreeMap<String, String>> = all.iter().map(|trial| named_axes(&trial.spec)).collect();
     for name in of_all.iter().flat_map(BTreeMap::keys) {

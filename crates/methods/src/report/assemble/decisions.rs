@@ -1,18 +1,18 @@
 //! The decisions of the engine in a report: each as a plural noun, and its effect on the time of a request.
 
-use super::super::data::{Effect, Rate};
+use super::super::data::{DecisionRate, Effect};
 use openraid_core::reason::Reason;
 
 /// The number of each decision per request. Variants of one decision are added.
-pub(super) fn rates(reasons: &[(String, u64)], requests: u64) -> Vec<Rate> {
-    let mut rates: Vec<Rate> = Vec::new();
+pub(super) fn rates(reasons: &[(String, u64)], requests: u64) -> Vec<DecisionRate> {
+    let mut rates: Vec<DecisionRate> = Vec::new();
     for (name, count) in reasons.iter().filter(|_| requests > 0) {
         let (what, effect) = decision(name);
         // Counts of a run are much smaller than 2^53.
         let per_request = *count as f64 / requests as f64;
         match rates.iter_mut().find(|rate| rate.what == what) {
             Some(rate) => rate.per_request += per_request,
-            None => rates.push(Rate { what, effect, per_request }),
+            None => rates.push(DecisionRate { what, effect, per_request }),
         }
     }
     rates

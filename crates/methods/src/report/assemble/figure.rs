@@ -1,8 +1,10 @@
 //! One figure of a result, with its axis, its evidence and its subject.
 
-use super::super::data::{Axis, Better, Evidence, Level, Load, Part, Point, Scale, Subject, Unit};
+use super::super::data::{
+    Better, ChartAxis, Evidence, Level, MachinePart, PartLoad, Point, ReportSubject, Scale, Unit,
+};
 use super::decisions::rates;
-use super::Trial;
+use super::CellTrial;
 use crate::cell::{self, ArrayState, CellResult, CellSpec, Pattern};
 
 /// The kinds of figures of a result.
@@ -46,7 +48,7 @@ impl Figure {
 
     /// The axis of the figure.
     #[must_use]
-    pub fn axis(self) -> Axis {
+    pub fn axis(self) -> ChartAxis {
         let (name, unit, better) = match self {
             Self::Iops => ("requests", Unit::named("IOPS"), Better::Higher),
             Self::Mbps => ("speed", Unit::named("MB/s"), Better::Higher),
@@ -54,13 +56,13 @@ impl Figure {
             Self::Score => ("score", Unit::named("kB/s"), Better::Higher),
             Self::HostCpu => ("share of the host's processor", Unit::Percent, Better::Lower),
         };
-        Axis::new(name, unit, Scale::Linear).better(better)
+        ChartAxis::new(name, unit, Scale::Linear).better(better)
     }
 
     /// The point of all repetitions at a position: their median, lowest and highest value, and the evidence of the
     /// median.
     #[must_use]
-    pub fn point(self, x: f64, trials: &[&Trial]) -> Option<Point> {
+    pub fn point(self, x: f64, trials: &[&CellTrial]) -> Option<Point> {
         let mut known: Vec<(f64, &CellResult)> = trials
             .iter()
             .filter_map(|trial| trial.outcome.result())
@@ -77,7 +79,7 @@ impl Figure {
 }
 
 /// The subject of a cell, with its label and its state unless that is healthy.
-pub fn subject(spec: &CellSpec) -> Subject {
+pub fn subject(spec: &CellSpec) -> ReportSubject {
     let state = match spec.state {
         ArrayState::Healthy => String::new(),
         ArrayState::Degraded(missing) => format!("{missing} missing"),
@@ -87,7 +89,7 @@ pub fn subject(spec: &CellSpec) -> Subject {
     // A real target has no array for the report. The write cache is an axis only if this program created the array.
     if spec.subject == cell::Subject::Single && spec.effort.is_a_time() && spec.axes.cache.is_none() {
         let name = if label.is_empty() { &spec.system } else { &label };
-        return Subject::new(Level::Single, 1).named(name).variant(state);
+        return ReportSubject::new(Level::Single, 1).named(name).variant(state);
     }
     let words = |first: String| {
         let all = [first, label.clone(), state.clone()];
@@ -97,7 +99,7 @@ pub fn subject(spec: &CellSpec) -> Subject {
         cell::Subject::Array { .. } | cell::Subject::Single => String::new(),
         drive => drive.title(),
     };
-    Subject::from(spec.subject).variant(words(title))
+    ReportSubject::from(spec.subject).variant(words(title))
 }
 
 /// A pattern as a heading.
@@ -119,22 +121,22 @@ pub fn evidence(result: &CellResult) -> Evidence {
         let part = match component.name.as_str() {
             // Members are added below, also for real targets.
             "members" => continue,
-            "controller" => Part::ControllerCpu,
-            "xor" => Part::Parity,
-            "host" => Part::HostCpu,
-            "data path" => Part::DataPath,
-            "open stripes" => Part::OpenStripes,
-            "worker" => Part::Worker,
-            "cache" => Part::Cache,
-            "generator" => Part::Generator,
-            "bus" => Part::Bus("the host bus".into()),
-            "channel" => Part::Bus("a channel to the drives".into()),
-            other => Part::Bus(other.to_owned()),
+            "controller" => MachinePart::ControllerCpu,
+            "xor" => MachinePart::Parity,
+            "host" => MachinePart::HostCpu,
+            "data path" => MachinePart::DataPath,
+            "open stripes" => MachinePart::OpenStripes,
+            "worker" => MachinePart::Worker,
+            "cache" => MachinePart::Cache,
+            "generator" => MachinePart::Generator,
+            "bus" => MachinePart::Bus("the host bus".into()),
+            "channel" => MachinePart::Bus("a channel to the drives".into()),
+            other => MachinePart::Bus(other.to_owned()),
         };
-        loads.push(Load { part, busy: component.busy });
+        loads.push(PartLoad { part, busy: component.busy });
     }
     if let Some(busy) = result.members.iter().map(|member| member.busy).reduce(f64::max) {
-        loads.push(Load { part: Part::Drives, busy });
+        loads.push(PartLoad { part: MachinePart::Drives, busy });
     }
     let rates = rates(&result.reasons, result.requests);
     let commands: u64 = result.members.iter().map(|member| member.reads + member.writes).sum();

@@ -1,11 +1,13 @@
 //! The latency of requests: percentiles, distribution, and all figures of one load.
 
-use super::super::data::{Axis, Better, Chart, Heat, Lines, Point, Scale, Section, Series, Subject, Unit};
+use super::super::data::{
+    Better, Chart, ChartAxis, Heat, LineChart, Point, ReportSection, ReportSubject, Scale, Series, Unit,
+};
 use super::super::format::{list, number};
 use super::curve::grouped;
 use super::figure::{subject, Figure};
 use super::shapes::{bars_of, done};
-use super::{push, push_answered, Trial};
+use super::{push, push_answered, CellTrial};
 use crate::cell::LatencySummary;
 use crate::metrics::{Histogram, Slice};
 use std::ops::Range;
@@ -22,14 +24,14 @@ type OfSlice = fn(&Slice) -> u64;
 
 /// The latency of all repetitions of a subject together.
 struct Known {
-    subject: Subject,
+    subject: ReportSubject,
     summary: LatencySummary,
     histogram: Histogram,
     unsteady: bool,
 }
 
 /// One entry for each subject that has results.
-fn known(trials: &[&Trial]) -> Vec<Known> {
+fn known(trials: &[&CellTrial]) -> Vec<Known> {
     let mut found = Vec::new();
     for (subject, of_subject) in grouped(trials, subject) {
         let results: Vec<_> = of_subject.iter().filter_map(|trial| trial.outcome.result()).collect();
@@ -49,7 +51,7 @@ fn known(trials: &[&Trial]) -> Vec<Known> {
 }
 
 /// M23: latency by percentile, and as a heat map.
-pub fn latencies(section: &mut Section, all: &[&Trial]) {
+pub fn latencies(section: &mut ReportSection, all: &[&CellTrial]) {
     for (op, trials) in grouped(all, |spec| spec.axes.op) {
         let known = known(&trials);
         push(section, format!("How slow are the slowest requests, {}?", done(op)), percentiles(&known));
@@ -70,7 +72,7 @@ pub fn latencies(section: &mut Section, all: &[&Trial]) {
 }
 
 /// One figure of each time slice, with a line for each subject. For repetitions the first one is shown.
-fn by_slice(trials: &[&Trial], of: OfSlice) -> Chart {
+fn by_slice(trials: &[&CellTrial], of: OfSlice) -> Chart {
     let slow = known(trials).iter().any(|one| one.summary.mean_ns >= MILLISECOND_NS);
     let (unit, divisor) = if slow { ("ms", 1e6) } else { ("us", 1e3) };
     let series = grouped(trials, subject).into_iter().filter_map(|(name, of_subject)| {
@@ -80,13 +82,13 @@ fn by_slice(trials: &[&Trial], of: OfSlice) -> Chart {
         let points: Vec<Point> = points.collect();
         (!points.is_empty()).then(|| Series::line(name, points))
     });
-    let x = Axis::new("time", Unit::named("s"), Scale::Linear);
-    let y = Axis::new("latency", Unit::named(unit), Scale::Log10);
-    Chart::Lines(Lines { x, y, series: series.collect(), guides: Vec::new() })
+    let x = ChartAxis::new("time", Unit::named("s"), Scale::Linear);
+    let y = ChartAxis::new("latency", Unit::named(unit), Scale::Log10);
+    Chart::Lines(LineChart { x, y, series: series.collect(), guides: Vec::new() })
 }
 
 /// The differences between the slices of each subject.
-fn apart_by_slice(trials: &[&Trial], of: OfSlice) -> String {
+fn apart_by_slice(trials: &[&CellTrial], of: OfSlice) -> String {
     let words = grouped(trials, subject).into_iter().filter_map(|(name, of_subject)| {
         let slices = &of_subject.iter().find_map(|trial| trial.outcome.result())?.slices;
         let (low, high) = (slices.iter().map(of).min()?, slices.iter().map(of).max()?);
@@ -120,9 +122,9 @@ fn percentiles(known: &[Known]) -> Chart {
         points.iter_mut().for_each(|point| point.unsteady = one.unsteady);
         Series::line(one.subject.clone(), points)
     });
-    let x = Axis::new("requests that take no longer", Unit::Percent, Scale::Nines);
-    let y = Axis::new("latency", Unit::named(unit), Scale::Log10).better(Better::Lower);
-    Chart::Lines(Lines { x, y, series: series.collect(), guides: Vec::new() })
+    let x = ChartAxis::new("requests that take no longer", Unit::Percent, Scale::Nines);
+    let y = ChartAxis::new("latency", Unit::named(unit), Scale::Log10).better(Better::Lower);
+    Chart::Lines(LineChart { x, y, series: series.collect(), guides: Vec::new() })
 }
 
 /// Limits of the bands: 1, 2 and 5 of each power of ten.
@@ -183,7 +185,7 @@ fn most(known: &[Known]) -> String {
 }
 
 /// The user's own load: the rate at which it is served, and its latency.
-pub fn own(section: &mut Section, all: &[&Trial]) {
+pub fn of_given(section: &mut ReportSection, all: &[&CellTrial]) {
     push(section, "How many requests a second?", bars_of(all, Figure::Iops));
     push(section, "How much data a second?", bars_of(all, Figure::Mbps));
     push(section, "How long does a request take?", bars_of(all, Figure::MeanMs));
@@ -208,7 +210,7 @@ mod tests {
             histogram.record(ns * 1_000_000);
         }
         let summary = LatencySummary::of(&histogram);
-        let subject = Subject::from("raid5x4".parse::<crate::cell::Subject>().unwrap());
+        let subject = ReportSubject::from("raid5x4".parse::<crate::cell::Subject>().unwrap());
         let known = [Known { subject, summary, histogram, unsteady: false }];
         let heat = heat(&known);
         assert_eq!((heat.rows[0].as_str(), heat.shares[0][0]), ("2 ms to 5 ms", 60.0));

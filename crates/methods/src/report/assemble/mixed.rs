@@ -1,6 +1,6 @@
 //! Real and simulated targets in one report. On a linear scale the highest rate would show all others near zero.
 
-use super::super::data::{Bars, Chart, Lines, Review, Scale, Subject};
+use super::super::data::{Bars, Chart, LineChart, ReportSubject, Review, Scale};
 use super::super::findings::answer;
 use super::Chapter;
 use std::collections::BTreeSet;
@@ -33,12 +33,12 @@ pub(super) fn answer_apart(review: &mut Review, chapters: &[Chapter]) {
 
 /// Both answers, or an empty text if the chart has subjects of one kind only.
 fn apart(chart: &Chart, simulated: &BTreeSet<String>) -> String {
-    let is_simulated = |subject: &Subject| subject.variant.split(", ").any(|part| simulated.contains(part));
+    let is_simulated = |subject: &ReportSubject| subject.variant.split(", ").any(|part| simulated.contains(part));
     let part = |wanted: bool| -> Option<Chart> {
         let part = match chart {
             Chart::Lines(lines) => {
                 let of_kind = lines.series.iter().filter(|series| is_simulated(&series.subject) == wanted);
-                Chart::Lines(Lines { series: of_kind.cloned().collect(), ..lines.clone() })
+                Chart::Lines(LineChart { series: of_kind.cloned().collect(), ..lines.clone() })
             }
             Chart::Bars(bars) => {
                 let of_kind = bars.bars.iter().filter(|bar| is_simulated(&bar.subject) == wanted);
@@ -97,25 +97,27 @@ fn far_apart(chart: &Chart) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::data::{Axis, Bar, Bars, Level, Lines, Panel, Point, Section, Series, Subject, Unit};
+    use super::super::super::data::{
+        Bar, Bars, ChartAxis, Level, LineChart, Panel, Point, ReportSection, ReportSubject, Series, Unit,
+    };
     use super::*;
 
     fn chart(tops: [f64; 2]) -> Chart {
         let series = |(members, top): (u16, f64)| {
             let points = vec![Point::exact(1.0, top / 2.0), Point::exact(2.0, top)];
-            Series::line(Subject::new(Level::Raid0, members), points)
+            Series::line(ReportSubject::new(Level::Raid0, members), points)
         };
-        let axis = |name: &str| Axis::new(name, Unit::None, Scale::Linear);
+        let axis = |name: &str| ChartAxis::new(name, Unit::None, Scale::Linear);
         let series = (2..).zip(tops).map(series).collect();
-        Chart::Lines(Lines { x: axis("x"), y: axis("y"), series, guides: Vec::new() })
+        Chart::Lines(LineChart { x: axis("x"), y: axis("y"), series, guides: Vec::new() })
     }
 
     fn bars(values: [f64; 2]) -> Chart {
         let bar = |(members, value): (u16, f64)| Bar {
-            subject: Subject::new(Level::Raid0, members),
+            subject: ReportSubject::new(Level::Raid0, members),
             value: Point::exact(0.0, value),
         };
-        let value = Axis::new("rating", Unit::None, Scale::Linear);
+        let value = ChartAxis::new("rating", Unit::None, Scale::Linear);
         Chart::Bars(Bars { value, bars: (2..).zip(values).map(bar).collect(), formula: String::new() })
     }
 
@@ -125,7 +127,7 @@ mod tests {
         let Chart::Bars(mut all) = bars([300.0, 200.0]) else { panic!("bars") };
         all.value.better = super::super::super::data::Better::Higher;
         all.bars.extend([3.0, 2.0].iter().zip(2..).map(|(y, members)| Bar {
-            subject: Subject::new(Level::Raid0, members).variant("model"),
+            subject: ReportSubject::new(Level::Raid0, members).variant("model"),
             value: Point::exact(0.0, *y),
         }));
         assert_eq!(
@@ -148,7 +150,7 @@ mod tests {
             panel("", bars([3.0, 300.0])),
             panel("", bars([0.0, 300.0])),
         ];
-        let section = Section { panels, ..Section::default() };
+        let section = ReportSection { panels, ..ReportSection::default() };
         let mut review = Review { sections: vec![section], ..Review::default() };
         by_powers(&mut review);
         let scales = review.sections[0].panels.iter().map(|panel| match &panel.chart {

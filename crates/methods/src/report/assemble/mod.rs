@@ -22,22 +22,24 @@ pub use figure::Figure;
 pub use rated::{ratings, Rating};
 pub use verdict::judge;
 
-use super::data::{Absent, Axis, Chart, Fact, Finding, FindingKind, Panel, Review, Scale, Section, Unit};
+use super::data::{
+    Absent, Chart, ChartAxis, Fact, FindingKind, Panel, ReportFinding, ReportSection, Review, Scale, Unit,
+};
 use super::findings;
 use crate::cell::{CellSpec, Effort, Flag, Pattern};
-use crate::method::{Method, Shape};
+use crate::method::{Method, ReportShape};
 use crate::metrics::Scheme;
-use crate::run::Outcome;
+use crate::run::Measurement;
 use figure::title;
 use std::collections::BTreeSet;
 
 /// A cell and its result.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct CellTrial {
     /// The cell.
     pub spec: CellSpec,
     /// Its result, or the reason why it has none.
-    pub outcome: Outcome,
+    pub outcome: Measurement,
 }
 
 /// The result of a method.
@@ -46,7 +48,7 @@ pub struct Chapter {
     /// The method.
     pub method: &'static Method,
     /// Its cells.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<CellTrial>,
     /// The reason why the method was refused. Empty if it was run.
     pub refusal: String,
     /// The formula that ranks the arrays. None selects the default of the load.
@@ -70,36 +72,36 @@ pub fn review(title: &str, bed: Vec<Fact>, chapters: &[Chapter], ceilings: &[Cei
 
 /// The section of a report for one method.
 #[must_use]
-pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
+pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> ReportSection {
     let method = chapter.method;
-    let all: Vec<&Trial> = chapter.trials.iter().collect();
-    let mut section = Section {
+    let all: Vec<&CellTrial> = chapter.trials.iter().collect();
+    let mut section = ReportSection {
         method: format!("{} {}", method.id, method.title),
         question: method.question.into(),
-        ..Section::default()
+        ..ReportSection::default()
     };
     if !chapter.refusal.is_empty() {
         section.absent.push(Absent { what: method.title.into(), reason: chapter.refusal.clone() });
         return section;
     }
     match method.shape {
-        Shape::Shares => shapes::shares(&mut section, &all),
-        Shape::Sizes => shapes::sizes(&mut section, &all, ceilings),
-        Shape::Depths => shapes::depths(&mut section, &all, chapter.rank),
-        Shape::Clients => shapes::clients(&mut section, &all, ceilings),
-        Shape::Bars => shapes::bars(&mut section, &all),
-        Shape::Files => shapes::files(&mut section, &all),
-        Shape::Graph => shapes::graph(&mut section, &all),
-        Shape::Scores => shapes::scores(&mut section, &all),
-        Shape::Ratios => tables::ratios(&mut section, &all),
-        Shape::Pairs => tables::pairs(&mut section, &all, findings::apart),
-        Shape::BestRun => tables::best_runs(&mut section, &all),
-        Shape::Parts => shapes::parts(&mut section, &all, chapter.rank),
-        Shape::Outstanding => shapes::outstanding(&mut section, &all, ceilings),
-        Shape::Latencies => latency::latencies(&mut section, &all),
-        Shape::CacheSizes => shapes::cache_sizes(&mut section, &all),
-        Shape::States => tables::states(&mut section, &all),
-        Shape::Load => latency::own(&mut section, &all),
+        ReportShape::Shares => shapes::shares(&mut section, &all),
+        ReportShape::Sizes => shapes::sizes(&mut section, &all, ceilings),
+        ReportShape::Depths => shapes::depths(&mut section, &all, chapter.rank),
+        ReportShape::Clients => shapes::clients(&mut section, &all, ceilings),
+        ReportShape::Bars => shapes::bars(&mut section, &all),
+        ReportShape::Files => shapes::files(&mut section, &all),
+        ReportShape::Graph => shapes::graph(&mut section, &all),
+        ReportShape::Scores => shapes::scores(&mut section, &all),
+        ReportShape::Ratios => tables::ratios(&mut section, &all),
+        ReportShape::Pairs => tables::pairs(&mut section, &all, findings::apart),
+        ReportShape::BestRun => tables::best_runs(&mut section, &all),
+        ReportShape::Parts => shapes::parts(&mut section, &all, chapter.rank),
+        ReportShape::Outstanding => shapes::outstanding(&mut section, &all, ceilings),
+        ReportShape::Latencies => latency::latencies(&mut section, &all),
+        ReportShape::CacheSizes => shapes::cache_sizes(&mut section, &all),
+        ReportShape::States => tables::states(&mut section, &all),
+        ReportShape::Load => latency::of_given(&mut section, &all),
     }
     absences(&mut section, &all);
     warnings(&mut section, &all);
@@ -110,11 +112,11 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
 /// A report of cells that belong to no method. It has lines over the axis with most values, or a table if there is no
 /// such axis.
 #[must_use]
-pub fn sweep(heading: &str, bed: Vec<Fact>, trials: &[Trial]) -> Review {
+pub fn sweep(heading: &str, bed: Vec<Fact>, trials: &[CellTrial]) -> Review {
     let mut sections = Vec::new();
-    let all: Vec<&Trial> = trials.iter().collect();
+    let all: Vec<&CellTrial> = trials.iter().collect();
     for (pattern, of_pattern) in curve::grouped(&all, |spec| spec.pattern.clone()) {
-        let mut section = Section { method: title(&pattern), ..Section::default() };
+        let mut section = ReportSection { method: title(&pattern), ..ReportSection::default() };
         shapes::free(&mut section, &of_pattern);
         absences(&mut section, &of_pattern);
         warnings(&mut section, &of_pattern);
@@ -127,7 +129,7 @@ pub fn sweep(heading: &str, bed: Vec<Fact>, trials: &[Trial]) -> Review {
 
 /// The answer of each section's first chart.
 fn summary(review: &Review) -> Vec<String> {
-    let first = |section: &Section| {
+    let first = |section: &ReportSection| {
         let name = section.method.split_once(' ').map_or(section.method.as_str(), |(_, name)| name);
         if !section.answer.is_empty() {
             return Some(format!("{name}: {}", section.answer));
@@ -145,8 +147,8 @@ fn summary(review: &Review) -> Vec<String> {
 }
 
 /// Subjects, directions and zones without any result, with each reason once.
-fn absences(section: &mut Section, all: &[&Trial]) {
-    let missing = |trials: &[&Trial]| trials.iter().all(|trial| trial.outcome.result().is_none());
+fn absences(section: &mut ReportSection, all: &[&CellTrial]) {
+    let missing = |trials: &[&CellTrial]| trials.iter().all(|trial| trial.outcome.result().is_none());
     for (name, trials) in curve::grouped(all, called) {
         if !missing(&trials) {
             let ways = curve::grouped(&trials, |spec| spec.axes.op).into_iter();
@@ -203,12 +205,12 @@ const FLAGGED: [Flagged; 5] = [
 ];
 
 /// Warnings about cells with failed requests, cells that were not steady, and cells that failed.
-fn warnings(section: &mut Section, all: &[&Trial]) {
+fn warnings(section: &mut ReportSection, all: &[&CellTrial]) {
     let results = || all.iter().filter_map(|trial| trial.outcome.result());
     let mut warn = |count: usize, words: &str| {
         if count > 0 {
             let text = format!("{count} of {} cells {words}.", all.len());
-            section.findings.push(Finding::new(FindingKind::Warning, text));
+            section.findings.push(ReportFinding::new(FindingKind::Warning, text));
         }
     };
     warn(results().filter(|result| result.errors > 0).count(), "had requests that failed; these are not counted");
@@ -231,12 +233,12 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     for (note, count) in scaled(all) {
         warn(count, &format!("had {note}"));
     }
-    let wrong = |trial: &&&Trial| trial.outcome.absence().is_some_and(|absence| !absence.not_applicable);
+    let wrong = |trial: &&&CellTrial| trial.outcome.absence().is_some_and(|absence| !absence.not_applicable);
     warn(all.iter().filter(wrong).count(), "failed and gave no result");
 }
 
 /// The notes of cells about sets that were made smaller for a small target, with the number of cells.
-fn scaled(all: &[&Trial]) -> Vec<(String, usize)> {
+fn scaled(all: &[&CellTrial]) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();
     let notes = all.iter().filter_map(|trial| trial.outcome.result()).flat_map(|result| &result.notes);
     for note in notes.filter_map(|note| note.strip_prefix("SCALED: ")) {
@@ -252,7 +254,7 @@ fn scaled(all: &[&Trial]) -> Vec<(String, usize)> {
 }
 
 /// The method of measurement, as far as it is the same for all cells. The warm-up may have differed.
-fn how(all: &[&Trial]) -> Vec<String> {
+fn how(all: &[&CellTrial]) -> Vec<String> {
     let mut efforts: Vec<_> =
         all.iter().map(|trial| (Effort { warm_seconds_max: 0, ..trial.spec.effort }, trial.spec.seed)).collect();
     efforts.dedup();
@@ -281,12 +283,12 @@ fn glossary() -> Vec<Fact> {
 }
 
 /// Adds a chart if it is not empty.
-fn push(section: &mut Section, question: impl Into<String>, chart: Chart) {
+fn push(section: &mut ReportSection, question: impl Into<String>, chart: Chart) {
     push_answered(section, question, String::new(), chart);
 }
 
 /// Adds a chart with its answer if it is not empty. An empty answer is made from the data.
-fn push_answered(section: &mut Section, question: impl Into<String>, answer: String, chart: Chart) {
+fn push_answered(section: &mut ReportSection, question: impl Into<String>, answer: String, chart: Chart) {
     let shows = match &chart {
         Chart::Lines(lines) => !lines.series.is_empty(),
         Chart::Bars(bars) => !bars.bars.is_empty(),
@@ -298,13 +300,13 @@ fn push_answered(section: &mut Section, question: impl Into<String>, answer: Str
 }
 
 /// The axis of outstanding requests.
-fn outstanding_axis() -> Axis {
-    Axis::new("outstanding", Unit::None, Scale::Log2)
+fn outstanding_axis() -> ChartAxis {
+    ChartAxis::new("outstanding", Unit::None, Scale::Log2)
 }
 
 /// The axis of request sizes.
-fn size_axis() -> Axis {
-    Axis::new("size of a request", Unit::Bytes, Scale::Log2)
+fn size_axis() -> ChartAxis {
+    ChartAxis::new("size of a request", Unit::Bytes, Scale::Log2)
 }
 
 /// Does the load have large requests? Then its rate is in MB/s.

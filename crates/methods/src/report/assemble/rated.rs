@@ -1,12 +1,12 @@
 //! Ratings: one figure for each array from its rates at several queue depths, for charts and as data.
 
-use super::super::data::{Point, Subject};
+use super::super::data::{Point, ReportSubject};
 use super::curve::grouped;
 use super::figure::{subject, Figure};
 use super::tables::only;
-use super::Trial;
+use super::CellTrial;
 use crate::cell::{self, ArrayState, CellSpec, Pattern, ZoneChoice};
-use crate::method::{Method, Shape};
+use crate::method::{Method, ReportShape};
 use crate::metrics::Scheme;
 use serde::{Deserialize, Serialize};
 
@@ -37,9 +37,14 @@ pub struct Rating {
 }
 
 /// The rating of each subject that has all queue depths of a formula: its name, one of its cells, and the figure.
-pub fn rated<'a>(trials: &[&'a Trial], pattern: &Pattern, scheme: Scheme) -> Vec<(Subject, &'a CellSpec, Point)> {
-    let point = |trials: &[&Trial], depth| Figure::Iops.point(0.0, &only(trials, |spec| spec.axes.qd == Some(depth)));
-    let one = |(name, of_subject): (Subject, Vec<&'a Trial>)| {
+pub fn rated<'a>(
+    trials: &[&'a CellTrial],
+    pattern: &Pattern,
+    scheme: Scheme,
+) -> Vec<(ReportSubject, &'a CellSpec, Point)> {
+    let point =
+        |trials: &[&CellTrial], depth| Figure::Iops.point(0.0, &only(trials, |spec| spec.axes.qd == Some(depth)));
+    let one = |(name, of_subject): (ReportSubject, Vec<&'a CellTrial>)| {
         let label = &of_subject.first()?.spec.label;
         let singles = only(trials, |spec| spec.subject == cell::Subject::Single && spec.label == *label);
         let single = |depth| point(&singles, depth).map(|one| one.y);
@@ -55,11 +60,11 @@ pub fn rated<'a>(trials: &[&'a Trial], pattern: &Pattern, scheme: Scheme) -> Vec
 /// The ratings of a method's cells by every formula whose queue depths were measured. None if the method does not vary
 /// the depth.
 #[must_use]
-pub fn ratings(method: &Method, trials: &[Trial]) -> Vec<Rating> {
-    if !matches!(method.shape, Shape::Depths | Shape::Parts) {
+pub fn ratings(method: &Method, trials: &[CellTrial]) -> Vec<Rating> {
+    if !matches!(method.shape, ReportShape::Depths | ReportShape::Parts) {
         return Vec::new();
     }
-    let all: Vec<&Trial> = trials.iter().collect();
+    let all: Vec<&CellTrial> = trials.iter().collect();
     let mut found = Vec::new();
     for ((zone, pattern), of_part) in grouped(&all, |spec| (spec.axes.zone, spec.pattern.clone())) {
         for scheme in Scheme::ALL {

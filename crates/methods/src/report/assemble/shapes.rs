@@ -1,18 +1,19 @@
 //! The charts for each kind of method results.
 
 use super::super::data::{
-    Axis, Bar, Bars, Better, Cell, Chart, Lines, Point, Row, Scale, Section, Series, Table, Unit,
+    Bar, Bars, Better, Chart, ChartAxis, LineChart, Point, ReportCell, ReportRow, ReportSection, ReportTable, Scale,
+    Series, Unit,
 };
 use super::super::findings;
 use super::bed::formula;
 use super::curve::{
-    axes_words, ceilings, grouped, ideals, ideals_of_mixes, ideals_shared, lines, lines_of, reason, varying, Asked,
+    axes_words, ceilings, grouped, ideals, ideals_of_mixes, ideals_shared, lines, lines_of, reason, varying, ChartLoad,
 };
 use super::figure::{evidence, subject, title, Figure};
 use super::rated::rated;
 use super::tables::only;
 use super::Ceiling;
-use super::{outstanding_axis, push, push_answered, size_axis, streaming, Trial};
+use super::{outstanding_axis, push, push_answered, size_axis, streaming, CellTrial};
 use crate::cell::{CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice};
 use crate::metrics::Scheme;
 
@@ -38,7 +39,7 @@ pub const fn within(zone: Option<ZoneChoice>) -> &'static str {
 }
 
 /// The load of a chart's cells.
-fn asked(trials: &[&Trial]) -> Asked {
+fn asked(trials: &[&CellTrial]) -> ChartLoad {
     let op_of = |spec: &CellSpec| match (spec.axes.op, spec.axes.rd.unwrap_or(spec.pattern.defaults().rd)) {
         (Some(op), _) => Some(op),
         (None, 100) => Some(Direction::Read),
@@ -47,13 +48,13 @@ fn asked(trials: &[&Trial]) -> Asked {
     };
     let ways = grouped(trials, op_of);
     let op = if let [(op, _)] = ways.as_slice() { *op } else { None };
-    Asked { op, stream: trials.iter().all(|trial| streaming(&trial.spec.pattern)) }
+    ChartLoad { op, stream: trials.iter().all(|trial| streaming(&trial.spec.pattern)) }
 }
 
 /// M01: requests per second over the share of reads, a chart for each queue depth.
-pub fn shares(section: &mut Section, all: &[&Trial]) {
+pub fn shares(section: &mut ReportSection, all: &[&CellTrial]) {
     for (depth, trials) in grouped(all, |spec| spec.axes.qd.unwrap_or(1)) {
-        let x = Axis::new("reads", Unit::Percent, Scale::Linear);
+        let x = ChartAxis::new("reads", Unit::Percent, Scale::Linear);
         let mut drawn = lines(&trials, x, |spec| spec.axes.rd.map(f64::from), Figure::Iops);
         // The ceilings of bus and data path are far above the rate of such small requests, so they are not drawn.
         drawn.guides.extend(ideals_of_mixes(&drawn, f64::from(depth), |reads| single_by_depth(all, reads)));
@@ -62,15 +63,15 @@ pub fn shares(section: &mut Section, all: &[&Trial]) {
 }
 
 /// The single drive over the queue depth, at one share of reads.
-fn single_by_depth(all: &[&Trial], reads: f64) -> Option<Series> {
-    let own =
+fn single_by_depth(all: &[&CellTrial], reads: f64) -> Option<Series> {
+    let is_single =
         |spec: &CellSpec| spec.subject == crate::cell::Subject::Single && spec.axes.rd.map(f64::from) == Some(reads);
     let depth = |spec: &CellSpec| Some(f64::from(spec.axes.qd.unwrap_or(1)));
-    lines(&only(all, own), outstanding_axis(), depth, Figure::Iops).series.pop()
+    lines(&only(all, is_single), outstanding_axis(), depth, Figure::Iops).series.pop()
 }
 
 /// M02, M04: rate over the size of a request, a chart for each direction.
-pub fn sizes(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
+pub fn sizes(section: &mut ReportSection, all: &[&CellTrial], limits: &[Ceiling]) {
     let size = |spec: &CellSpec| Some(f64::from(spec.axes.bs.unwrap_or(spec.pattern.defaults().bs)));
     for (op, trials) in grouped(all, |spec| spec.axes.op) {
         let stream = trials.iter().all(|trial| streaming(&trial.spec.pattern));
@@ -88,7 +89,13 @@ pub fn sizes(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
 }
 
 /// M02: charts at depth 1, tables at other depths. Small requests are in requests per second, large ones in MB/s.
-fn random_sizes(section: &mut Section, all: &[&Trial], op: Option<Direction>, depth: u32, limits: &[Ceiling]) {
+fn random_sizes(
+    section: &mut ReportSection,
+    all: &[&CellTrial],
+    op: Option<Direction>,
+    depth: u32,
+    limits: &[Ceiling],
+) {
     let size = |spec: &CellSpec| Some(f64::from(spec.axes.bs.unwrap_or(spec.pattern.defaults().bs)));
     for (small, figure) in [(true, Figure::Iops), (false, Figure::Mbps)] {
         let trials = only(all, |spec| spec.axes.bs.is_none_or(|bs| bs < LARGE) == small);
@@ -105,7 +112,7 @@ fn random_sizes(section: &mut Section, all: &[&Trial], op: Option<Direction>, de
 }
 
 /// Lines as a table, if a chart would be too much.
-fn table_at(section: &mut Section, drawn: &Lines, what: &str) {
+fn table_at(section: &mut ReportSection, drawn: &LineChart, what: &str) {
     if !drawn.series.is_empty() {
         let mut table = super::super::table::of_lines(drawn);
         table.caption = format!("{what}: {}", super::super::lines::axis_name(&drawn.y));
@@ -114,7 +121,7 @@ fn table_at(section: &mut Section, drawn: &Lines, what: &str) {
 }
 
 /// M06 to M08, M32: requests per second over queue depth, with the rating.
-pub fn depths(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
+pub fn depths(section: &mut ReportSection, all: &[&CellTrial], rank: Option<Scheme>) {
     let zone = |spec: &CellSpec| spec.axes.zone;
     for (place, trials) in grouped(all, zone) {
         let where_ = within(place);
@@ -123,8 +130,8 @@ pub fn depths(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
         drawn.guides.extend(ideals_shared(&drawn, asked(&trials)));
         push(section, format!("How does the speed grow with the queue{where_}?"), Chart::Lines(drawn));
         for (pattern, of_pattern) in grouped(&trials, |spec| spec.pattern.clone()) {
-            let own = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
-            let scheme = rank.unwrap_or(own);
+            let usual = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
+            let scheme = rank.unwrap_or(usual);
             push(section, format!("Which array is best rated{where_}?"), rating(&of_pattern, &pattern, scheme));
             section.tables.extend(ratings(&of_pattern, &pattern, where_));
         }
@@ -132,7 +139,7 @@ pub fn depths(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
 }
 
 /// M32: requests per second over queue depth, in a part of the array and on all of it, and the ratio of both.
-pub fn parts(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
+pub fn parts(section: &mut ReportSection, all: &[&CellTrial], rank: Option<Scheme>) {
     depths(section, all, rank);
     let of = |zone| {
         let trials = only(all, |spec| spec.axes.zone == Some(zone));
@@ -143,21 +150,21 @@ pub fn parts(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
 }
 
 /// The rating of each subject that has all queue depths of the formula.
-fn rating(trials: &[&Trial], pattern: &Pattern, scheme: Scheme) -> Chart {
+fn rating(trials: &[&CellTrial], pattern: &Pattern, scheme: Scheme) -> Chart {
     let bar = |(name, _, value)| Bar { subject: name, value };
     let bars = rated(trials, pattern, scheme).into_iter().map(bar).collect();
-    let value = Axis::new(format!("rating {}", scheme.name()), Unit::None, Scale::Linear).better(Better::Higher);
+    let value = ChartAxis::new(format!("rating {}", scheme.name()), Unit::None, Scale::Linear).better(Better::Higher);
     Chart::Bars(Bars { value, bars, formula: formula(scheme, pattern) })
 }
 
 /// A rating without the range of its repetitions, for which a table of all formulas has no room.
-fn rated_cell(bar: &Bar) -> Cell {
+fn rated_cell(bar: &Bar) -> ReportCell {
     let y = bar.value.y;
     super::super::table::of_point(&Point { low: y, high: y, ..bar.value.clone() })
 }
 
 /// The ratings of every scheme whose queue depths were measured, with their formulas.
-fn ratings(trials: &[&Trial], pattern: &Pattern, where_: &str) -> Option<Table> {
+fn ratings(trials: &[&CellTrial], pattern: &Pattern, where_: &str) -> Option<ReportTable> {
     let rated = |scheme: Scheme| -> Vec<Bar> {
         let Chart::Bars(bars) = rating(trials, pattern, scheme) else { return Vec::new() };
         bars.bars
@@ -167,11 +174,11 @@ fn ratings(trials: &[&Trial], pattern: &Pattern, where_: &str) -> Option<Table> 
     let rows = grouped(trials, subject).into_iter().map(|(name, _)| {
         let cells = known.iter().map(|(_, bars)| {
             let bar = bars.iter().find(|bar| bar.subject == name);
-            bar.map_or_else(|| Cell::NotApplicable("a depth is missing".into()), rated_cell)
+            bar.map_or_else(|| ReportCell::NotApplicable("a depth is missing".into()), rated_cell)
         });
-        Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
+        ReportRow { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
     });
-    (!known.is_empty()).then(|| Table {
+    (!known.is_empty()).then(|| ReportTable {
         caption: format!("{}{where_}: ratings by all formulas", title(pattern)),
         corner: "array".into(),
         columns: known.iter().map(|(scheme, _)| scheme.name().to_owned()).collect(),
@@ -182,10 +189,10 @@ fn ratings(trials: &[&Trial], pattern: &Pattern, where_: &str) -> Option<Table> 
 }
 
 /// M05: rate over the number of clients; charts at depth 1, tables at other depths.
-pub fn clients(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
+pub fn clients(section: &mut ReportSection, all: &[&CellTrial], limits: &[Ceiling]) {
     for (op, trials) in grouped(all, |spec| spec.axes.op) {
         for (depth, trials) in grouped(&trials, |spec| spec.axes.qd.unwrap_or(1)) {
-            let x = Axis::new("clients", Unit::None, Scale::Linear);
+            let x = ChartAxis::new("clients", Unit::None, Scale::Linear);
             let mut drawn = lines(&trials, x, |spec| spec.axes.th.map(f64::from), Figure::Mbps);
             if depth == 1 {
                 drawn.guides.extend(ideals(&drawn, asked(&trials)));
@@ -199,7 +206,7 @@ pub fn clients(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
 }
 
 /// Bars of a figure, one for each subject that has it.
-pub fn bars_of(trials: &[&Trial], figure: Figure) -> Chart {
+pub fn bars_of(trials: &[&CellTrial], figure: Figure) -> Chart {
     let mut bars = Vec::new();
     for (name, of_subject) in grouped(trials, subject) {
         bars.extend(figure.point(0.0, &of_subject).map(|value| Bar { subject: name, value }));
@@ -208,7 +215,7 @@ pub fn bars_of(trials: &[&Trial], figure: Figure) -> Chart {
 }
 
 /// M03, M13: one figure for each subject, by load and direction.
-pub fn bars(section: &mut Section, all: &[&Trial]) {
+pub fn bars(section: &mut ReportSection, all: &[&CellTrial]) {
     for ((pattern, op), trials) in grouped(all, |spec| (spec.pattern.clone(), spec.axes.op)) {
         let figure = Figure::of_pattern(&pattern);
         let question = match (figure, op) {
@@ -252,7 +259,7 @@ const fn fs_words(fs: FileSystem) -> &'static str {
 }
 
 /// M09, M10: bars of the sets that the review discusses, tables of all sets.
-pub fn files(section: &mut Section, all: &[&Trial]) {
+pub fn files(section: &mut ReportSection, all: &[&CellTrial]) {
     let key = |spec: &CellSpec| (spec.axes.fs.unwrap_or(FileSystem::Ntfs), spec.axes.step.unwrap_or(FileStep::Read));
     for ((fs, step), trials) in grouped(all, key) {
         let sets = grouped(&trials, |spec| spec.axes.set.unwrap_or(FileSet::Install));
@@ -265,35 +272,35 @@ pub fn files(section: &mut Section, all: &[&Trial]) {
         }
         let rows = grouped(&trials, subject).into_iter().map(|(name, of_subject)| {
             let cells = sets.iter().map(|(set, _)| {
-                let here: Vec<&Trial> = of_subject
+                let here: Vec<&CellTrial> = of_subject
                     .iter()
                     .copied()
                     .filter(|trial| trial.spec.axes.set.unwrap_or(FileSet::Install) == *set)
                     .collect();
                 cell(&here, Figure::Mbps)
             });
-            Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
+            ReportRow { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
         });
-        section.tables.push(Table {
+        section.tables.push(ReportTable {
             caption: format!("{}, {}: MB/s", fs_words(fs), step_words(step)),
             corner: "array".into(),
             columns: sets.iter().map(|(set, _)| set_words(*set).to_owned()).collect(),
             rows: rows.collect(),
-            ..Table::default()
+            ..ReportTable::default()
         });
     }
 }
 
 /// The figure of some trials as a cell of a table.
-pub fn cell(trials: &[&Trial], figure: Figure) -> Cell {
+pub fn cell(trials: &[&CellTrial], figure: Figure) -> ReportCell {
     match figure.point(0.0, trials) {
         Some(point) => super::super::table::of_point(&point),
-        None => Cell::NotApplicable(reason(trials)),
+        None => ReportCell::NotApplicable(reason(trials)),
     }
 }
 
 /// M11: rate over the position, one line for each subject.
-pub fn graph(section: &mut Section, all: &[&Trial]) {
+pub fn graph(section: &mut ReportSection, all: &[&CellTrial]) {
     let mut series = Vec::new();
     for (name, trials) in grouped(all, subject) {
         let results: Vec<_> = trials.iter().filter_map(|trial| trial.outcome.result()).collect();
@@ -315,8 +322,8 @@ pub fn graph(section: &mut Section, all: &[&Trial]) {
             series.push(Series::line(name, points));
         }
     }
-    let x = Axis::new("place", Unit::named("GB"), Scale::Linear);
-    let drawn = Lines { x, y: Figure::Mbps.axis(), series, guides: Vec::new() };
+    let x = ChartAxis::new("place", Unit::named("GB"), Scale::Linear);
+    let drawn = LineChart { x, y: Figure::Mbps.axis(), series, guides: Vec::new() };
     push(section, "How fast is each place read?", Chart::Lines(drawn));
 }
 
@@ -339,7 +346,7 @@ const HIGH_END_FORMULA: &str = "High-End here = harmonic mean of Photoshop 4.0, 
 
 /// The second total of each file system, if all of its parts were measured with one cache. It is their harmonic mean,
 /// because the parts run in sequence.
-fn high_end(section: &mut Section, all: &[&Trial]) {
+fn high_end(section: &mut ReportSection, all: &[&CellTrial]) {
     for (fs, trials) in grouped(all, |spec| spec.axes.fs) {
         if grouped(&trials, |spec| spec.axes.cache_mib).len() != 1 {
             continue;
@@ -388,7 +395,7 @@ impl Program {
 }
 
 /// The two sizes of the cache, if the cells have exactly two.
-fn two_sizes(all: &[&Trial]) -> Option<(u32, u32)> {
+fn two_sizes(all: &[&CellTrial]) -> Option<(u32, u32)> {
     match grouped(all, |spec| spec.axes.cache_mib).as_slice() {
         [(Some(less), _), (Some(more), _)] => Some((*less, *more)),
         _ => None,
@@ -396,22 +403,22 @@ fn two_sizes(all: &[&Trial]) -> Option<(u32, u32)> {
 }
 
 /// The gain of the larger cache in percent.
-fn gain(trials: &[&Trial], (less, more): (u32, u32)) -> Option<f64> {
+fn gain(trials: &[&CellTrial], (less, more): (u32, u32)) -> Option<f64> {
     let score = |mib| Figure::Score.point(0.0, &only(trials, |spec| spec.axes.cache_mib == Some(mib)));
     let (a, b) = (score(less)?, score(more)?);
     (a.y > 0.0).then(|| (b.y / a.y - 1.0) * 100.0)
 }
 
 /// All programs in one table: a row for each array and size of its cache, and one for the gain of the larger of two.
-fn application_table(all: &[&Trial]) -> Option<Table> {
+fn application_table(all: &[&CellTrial]) -> Option<ReportTable> {
     let sizes: Vec<Option<u32>> = grouped(all, |spec| spec.axes.cache_mib).into_iter().map(|(size, _)| size).collect();
     let programs: Vec<Program> = grouped(all, Program::of).into_iter().map(|(program, _)| program).collect();
     let mut rows = Vec::new();
     for (name, of_array) in grouped(all, subject) {
         let of = |program: &Program| only(&of_array, |spec| Program::of(spec) == *program);
-        let row = |words: String, of_program: &dyn Fn(&Program) -> Cell| {
+        let row = |words: String, of_program: &dyn Fn(&Program) -> ReportCell| {
             let head = if words.is_empty() { name.to_string() } else { format!("{name}, {words}") };
-            Row { head, level: Some(name.level), cells: programs.iter().map(of_program).collect() }
+            ReportRow { head, level: Some(name.level), cells: programs.iter().map(of_program).collect() }
         };
         for size in &sizes {
             let words = size.filter(|_| sizes.len() > 1).map_or_else(String::new, |mib| format!("{mib} MiB of cache"));
@@ -422,11 +429,11 @@ fn application_table(all: &[&Trial]) -> Option<Table> {
         if let Some(both) = two_sizes(all) {
             rows.push(row("gain".into(), &|program| {
                 let trials = of(program);
-                gain(&trials, both).map_or_else(|| Cell::NotApplicable(reason(&trials)), Cell::Change)
+                gain(&trials, both).map_or_else(|| ReportCell::NotApplicable(reason(&trials)), ReportCell::Change)
             }));
         }
     }
-    (programs.len() > 1 && !rows.is_empty()).then(|| Table {
+    (programs.len() > 1 && !rows.is_empty()).then(|| ReportTable {
         caption: "All programs: score, thousand bytes per second".into(),
         corner: "array".into(),
         columns: programs.iter().map(|program| program.words()).collect(),
@@ -438,7 +445,7 @@ fn application_table(all: &[&Trial]) -> Option<Table> {
 }
 
 /// M12, M14: scores, and the gain of the larger cache if there are two.
-pub fn scores(section: &mut Section, all: &[&Trial]) {
+pub fn scores(section: &mut ReportSection, all: &[&CellTrial]) {
     section.tables.extend(application_table(all));
     high_end(section, all);
     let both = two_sizes(all);
@@ -471,12 +478,17 @@ fn outstanding_of(spec: &CellSpec) -> Option<f64> {
 }
 
 /// M20, M21: rate over the number of outstanding requests.
-pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
+pub fn outstanding(section: &mut ReportSection, all: &[&CellTrial], limits: &[Ceiling]) {
     for ((pattern, op), trials) in grouped(all, |spec| (spec.pattern.clone(), spec.axes.op)) {
         let figure = Figure::of_pattern(&pattern);
-        let alone = |trial: &&Trial| trial.spec.subject.level() == Some(Level::Jbod) && trial.spec.axes.oio.is_none();
+        let alone =
+            |trial: &&CellTrial| trial.spec.subject.level() == Some(Level::Jbod) && trial.spec.axes.oio.is_none();
         let each = trials.iter().all(alone);
-        let x = if each { Axis::new("outstanding at each drive", Unit::None, Scale::Log2) } else { outstanding_axis() };
+        let x = if each {
+            ChartAxis::new("outstanding at each drive", Unit::None, Scale::Log2)
+        } else {
+            outstanding_axis()
+        };
         let mut drawn = lines(&trials, x, outstanding_of, figure);
         let asked = asked(&trials);
         // Large requests span several members, so it is not known how the members share the queue.
@@ -496,9 +508,9 @@ pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
 }
 
 /// M29: rate over the size of the cache.
-pub fn cache_sizes(section: &mut Section, all: &[&Trial]) {
+pub fn cache_sizes(section: &mut ReportSection, all: &[&CellTrial]) {
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
-        let x = Axis::new("cache", Unit::named("MiB"), Scale::Linear);
+        let x = ChartAxis::new("cache", Unit::named("MiB"), Scale::Linear);
         let drawn = lines(&trials, x, |spec| spec.axes.cache_mib.map(f64::from), Figure::of_pattern(&pattern));
         let answer = findings::enough(&drawn, "cache");
         push_answered(section, format!("How much cache pays ({})?", title(&pattern)), answer, Chart::Lines(drawn));
@@ -506,7 +518,7 @@ pub fn cache_sizes(section: &mut Section, all: &[&Trial]) {
 }
 
 /// Cells of no method: lines over the numeric axis with most values, and one chart for each value of the other axes.
-pub fn free(section: &mut Section, all: &[&Trial]) {
+pub fn free(section: &mut ReportSection, all: &[&CellTrial]) {
     const NUMERIC: [&str; 7] = ["qd", "oio", "bs", "rd", "th", "cache_mib", "workers"];
     let changing = varying(all);
     let numeric = changing.iter().filter(|(name, _)| NUMERIC.contains(&name.as_str()));
@@ -523,10 +535,10 @@ pub fn free(section: &mut Section, all: &[&Trial]) {
         };
         let x = match axis.as_str() {
             "bs" => size_axis(),
-            "rd" => Axis::new("reads", Unit::Percent, Scale::Linear),
-            "cache_mib" => Axis::new("cache", Unit::named("MiB"), Scale::Linear),
-            "th" => Axis::new("clients", Unit::None, Scale::Linear),
-            "workers" => Axis::new("workers", Unit::None, Scale::Log2),
+            "rd" => ChartAxis::new("reads", Unit::Percent, Scale::Linear),
+            "cache_mib" => ChartAxis::new("cache", Unit::named("MiB"), Scale::Linear),
+            "th" => ChartAxis::new("clients", Unit::None, Scale::Linear),
+            "workers" => ChartAxis::new("workers", Unit::None, Scale::Log2),
             _ => outstanding_axis(),
         };
         let place = |spec: &CellSpec| super::curve::named_axes(spec).get(axis).and_then(|value| value.parse().ok());

@@ -1,7 +1,8 @@
 //! Tables of a method's results: ratios, pairs that should be equal, states of an array.
 
 use super::super::data::{
-    Axis, Bar, Bars, Cell, Chart, Finding, FindingKind, Point, Row, Scale, Section, Subject, Table, Unit,
+    Bar, Bars, Chart, ChartAxis, FindingKind, Point, ReportCell, ReportFinding, ReportRow, ReportSection,
+    ReportSubject, ReportTable, Scale, Unit,
 };
 use super::super::findings;
 use super::super::format::{list, percent, percent_range};
@@ -9,11 +10,11 @@ use super::super::table::NOISE;
 use super::curve::{axes_words, grouped, lines_of, reason, varying};
 use super::figure::{subject, title, Figure};
 use super::shapes::cell;
-use super::{push, push_answered, Trial};
+use super::{push, push_answered, CellTrial};
 use crate::cell::{ArrayState, CacheMode, CellSpec, Cycle, Pattern};
 
 /// The trials whose cells fulfil a condition.
-pub fn only<'a>(all: &[&'a Trial], wanted: impl Fn(&CellSpec) -> bool) -> Vec<&'a Trial> {
+pub fn only<'a>(all: &[&'a CellTrial], wanted: impl Fn(&CellSpec) -> bool) -> Vec<&'a CellTrial> {
     all.iter().copied().filter(|trial| wanted(&trial.spec)).collect()
 }
 
@@ -22,16 +23,16 @@ const RATIO_DEPTHS: [u32; 3] = [1, 16, 256];
 
 /// M17: write-back divided by write-through in a table for each subject. Graphs show both over the share of reads, one
 /// for each of three queue depths.
-pub fn ratios(section: &mut Section, all: &[&Trial]) {
+pub fn ratios(section: &mut ReportSection, all: &[&CellTrial]) {
     let name = |spec: &CellSpec| {
         let mode = if spec.axes.cache == Some(CacheMode::WriteThrough) { "write-through" } else { "write-back" };
-        let own = subject(spec);
-        let variant = if own.variant.is_empty() { mode.into() } else { format!("{}, {mode}", own.variant) };
-        own.variant(variant)
+        let plain = subject(spec);
+        let variant = if plain.variant.is_empty() { mode.into() } else { format!("{}, {mode}", plain.variant) };
+        plain.variant(variant)
     };
     for depth in RATIO_DEPTHS {
         let trials = only(all, |spec| spec.axes.qd.unwrap_or(1) == depth);
-        let x = Axis::new("reads", Unit::Percent, Scale::Linear);
+        let x = ChartAxis::new("reads", Unit::Percent, Scale::Linear);
         let drawn = lines_of(&trials, x, |spec| spec.axes.rd.map(f64::from), Figure::Iops, name);
         push(section, format!("How many requests with each write cache, at {depth} outstanding?"), Chart::Lines(drawn));
     }
@@ -44,14 +45,14 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
                 match (side(CacheMode::WriteBack), side(CacheMode::WriteThrough)) {
                     (Some(back), Some(through)) if through.y > 0.0 => {
                         let is_unsteady = back.unsteady || through.unsteady;
-                        (if is_unsteady { Cell::UnsteadyRatio } else { Cell::Ratio })(back.y / through.y)
+                        (if is_unsteady { ReportCell::UnsteadyRatio } else { ReportCell::Ratio })(back.y / through.y)
                     }
-                    _ => Cell::NotApplicable(reason(&here)),
+                    _ => ReportCell::NotApplicable(reason(&here)),
                 }
             });
-            Row { head: format!("{reads} %"), level: None, cells: cells.collect() }
+            ReportRow { head: format!("{reads} %"), level: None, cells: cells.collect() }
         });
-        let table = Table {
+        let table = ReportTable {
             caption: format!("{name}: requests per second with write-back over write-through"),
             corner: "reads".into(),
             columns: depths.iter().map(|depth| format!("depth {depth}")).collect(),
@@ -59,8 +60,9 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
             formula: "ratio = IOPS(write-back) / IOPS(write-through)".into(),
             notes: Vec::new(),
         };
-        let has_figures =
-            |row: &Row| row.cells.iter().any(|cell| matches!(cell, Cell::Ratio(_) | Cell::UnsteadyRatio(_)));
+        let has_figures = |row: &ReportRow| {
+            row.cells.iter().any(|cell| matches!(cell, ReportCell::Ratio(_) | ReportCell::UnsteadyRatio(_)))
+        };
         if table.rows.iter().any(has_figures) {
             section.findings.extend(findings::ratios(&table, &format!("{name}: write-back")));
             section.tables.push(table);
@@ -70,7 +72,7 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
 
 /// M15, M16, M18, M30: values that should be equal. Two cycles are shown next to each other; repetitions show their
 /// spread. `tell` returns the sentence about the spread.
-pub fn pairs(section: &mut Section, all: &[&Trial], tell: fn(&Bars) -> String) {
+pub fn pairs(section: &mut ReportSection, all: &[&CellTrial], tell: fn(&Bars) -> String) {
     let cycles = all.iter().any(|trial| trial.spec.axes.cyc.is_some());
     let mut compared = Compared::default();
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
@@ -92,7 +94,7 @@ pub fn pairs(section: &mut Section, all: &[&Trial], tell: fn(&Bars) -> String) {
     section.findings.extend(compared.once());
     if compared.steady > 0 && section.findings.is_empty() {
         let text = format!("No {}result differs between the cycles by more than {}.", compared.which(), percent(NOISE));
-        section.findings.push(Finding::new(FindingKind::Comparison, text));
+        section.findings.push(ReportFinding::new(FindingKind::Comparison, text));
     }
 }
 
@@ -109,7 +111,7 @@ struct Compared {
 
 impl Compared {
     /// The warning about a pair, if the order of the tests is the only explanation of its change.
-    fn pair(&mut self, name: &str, (a, b): (&Point, &Point), change: f64, is_real: bool) -> Option<Finding> {
+    fn pair(&mut self, name: &str, (a, b): (&Point, &Point), change: f64, is_real: bool) -> Option<ReportFinding> {
         if is_real && (a.unsteady || b.unsteady) {
             self.unsteady += 1;
             return None;
@@ -128,7 +130,7 @@ impl Compared {
             "{name} depends on the order of the tests: {} in the second cycle. Something keeps a state.",
             super::super::format::change(change * 100.0)
         );
-        Some(Finding::new(FindingKind::Warning, text))
+        Some(ReportFinding::new(FindingKind::Warning, text))
     }
 
     const fn which(&self) -> &'static str {
@@ -140,7 +142,7 @@ impl Compared {
     }
 
     /// A real target differs from run to run. If each cell was measured once, no cause can be named.
-    fn once(&self) -> Option<Finding> {
+    fn once(&self) -> Option<ReportFinding> {
         let words = findings::changes(&self.differing)?;
         let (count, which) = (self.differing.len(), self.which());
         let text = format!(
@@ -149,28 +151,28 @@ impl Compared {
             self.steady,
             percent(NOISE)
         );
-        Some(Finding::new(FindingKind::Warning, text))
+        Some(ReportFinding::new(FindingKind::Warning, text))
     }
 }
 
 /// M15: repetitions of three tests, with the best of each.
-pub fn best_runs(section: &mut Section, all: &[&Trial]) {
+pub fn best_runs(section: &mut ReportSection, all: &[&CellTrial]) {
     pairs(section, all, findings::best_run);
     let tests = grouped(all, |spec| spec.pattern.clone());
     let figures = tests.iter().map(|(pattern, _)| Figure::of_pattern(pattern));
     let figures: Vec<Figure> = figures.collect();
-    let best = |figure: Figure, trials: &[&Trial]| {
+    let best = |figure: Figure, trials: &[&CellTrial]| {
         let point = figure.point(0.0, trials)?;
         Some(if figure.axis().better == super::super::data::Better::Lower { point.low } else { point.high })
     };
     let rows = grouped(all, subject).into_iter().map(|(name, of_array)| {
         let cells = tests.iter().zip(&figures).map(|((pattern, _), figure)| {
             let here = only(&of_array, |spec| spec.pattern == *pattern);
-            best(*figure, &here).map_or_else(|| Cell::NotApplicable(reason(&here)), Cell::Number)
+            best(*figure, &here).map_or_else(|| ReportCell::NotApplicable(reason(&here)), ReportCell::Number)
         });
-        Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
+        ReportRow { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
     });
-    let table = Table {
+    let table = ReportTable {
         caption: "Best of all runs of each test".into(),
         corner: "array".into(),
         columns: tests
@@ -179,7 +181,7 @@ pub fn best_runs(section: &mut Section, all: &[&Trial]) {
             .map(|((pattern, _), figure)| heading(test_words(pattern), *figure))
             .collect(),
         rows: rows.collect(),
-        ..Table::default()
+        ..ReportTable::default()
     };
     if !table.rows.is_empty() {
         section.tables.insert(0, table);
@@ -195,7 +197,13 @@ fn test_words(pattern: &Pattern) -> &'static str {
     }
 }
 
-fn cycle_table(section: &mut Section, what: &str, trials: &[&Trial], figure: Figure, compared: &mut Compared) {
+fn cycle_table(
+    section: &mut ReportSection,
+    what: &str,
+    trials: &[&CellTrial],
+    figure: Figure,
+    compared: &mut Compared,
+) {
     let mut rows = Vec::new();
     for (name, of_subject) in grouped(trials, subject) {
         let of = |cycle| only(&of_subject, |spec| spec.axes.cyc == Some(cycle));
@@ -209,29 +217,35 @@ fn cycle_table(section: &mut Section, what: &str, trials: &[&Trial], figure: Fig
             let is_real = of_subject.iter().any(|trial| trial.spec.effort.is_a_time());
             section.findings.extend(compared.pair(&format!("{what}: {name}"), (a, b), change, is_real));
         }
-        let last = change.map_or_else(|| Cell::NotApplicable(reason(&of_subject)), plain_change);
+        let last = change.map_or_else(|| ReportCell::NotApplicable(reason(&of_subject)), plain_change);
         let cells = vec![cell(&first, figure), cell(&second, figure), last];
-        rows.push(Row { head: name.to_string(), level: Some(name.level), cells });
+        rows.push(ReportRow { head: name.to_string(), level: Some(name.level), cells });
     }
-    section.tables.push(Table {
+    section.tables.push(ReportTable {
         caption: heading(what, figure),
         corner: "array".into(),
         columns: vec!["first cycle".into(), "second cycle".into(), "change".into()],
         rows,
-        ..Table::default()
+        ..ReportTable::default()
     });
 }
 
 /// A change that is neither good nor bad.
-fn plain_change(change: f64) -> Cell {
-    Cell::Text(super::super::format::change(change * 100.0))
+fn plain_change(change: f64) -> ReportCell {
+    ReportCell::Text(super::super::format::change(change * 100.0))
 }
 
 fn heading(what: &str, figure: Figure) -> String {
     format!("{what}: {}", super::super::lines::axis_name(&figure.axis()))
 }
 
-fn repetitions(section: &mut Section, what: &str, trials: &[&Trial], figure: Figure, tell: fn(&Bars) -> String) {
+fn repetitions(
+    section: &mut ReportSection,
+    what: &str,
+    trials: &[&CellTrial],
+    figure: Figure,
+    tell: fn(&Bars) -> String,
+) {
     let mut bars = Vec::new();
     let mut rows = Vec::new();
     for (name, of_subject) in grouped(trials, subject) {
@@ -240,19 +254,19 @@ fn repetitions(section: &mut Section, what: &str, trials: &[&Trial], figure: Fig
         let lower = figure.axis().better == super::super::data::Better::Lower;
         let best = if lower { point.low } else { point.high };
         let cells = vec![
-            Cell::Number(best),
-            Cell::Number(point.y),
-            Cell::Number(point.low),
-            Cell::Number(point.high),
-            Cell::Text(percent(spread)),
+            ReportCell::Number(best),
+            ReportCell::Number(point.y),
+            ReportCell::Number(point.low),
+            ReportCell::Number(point.high),
+            ReportCell::Text(percent(spread)),
         ];
-        rows.push(Row { head: name.to_string(), level: Some(name.level), cells });
+        rows.push(ReportRow { head: name.to_string(), level: Some(name.level), cells });
         bars.push(Bar { subject: name, value: point });
     }
     let columns = ["best", "median", "lowest", "highest", "spread"].map(String::from).into();
     let caption = heading(what, figure);
     if !rows.is_empty() {
-        section.tables.push(Table { caption, corner: "array".into(), columns, rows, ..Table::default() });
+        section.tables.push(ReportTable { caption, corner: "array".into(), columns, rows, ..ReportTable::default() });
     }
     let bars = Bars { value: figure.axis(), bars, formula: String::new() };
     push_answered(section, format!("How far apart are the repetitions: {what}?"), tell(&bars), Chart::Bars(bars));
@@ -268,7 +282,7 @@ fn state_words(state: ArrayState) -> String {
 }
 
 /// M31: figures by the state of the array, and their share of the healthy figure.
-pub fn states(section: &mut Section, all: &[&Trial]) {
+pub fn states(section: &mut ReportSection, all: &[&CellTrial]) {
     let columns: Vec<ArrayState> = grouped(all, |spec| spec.state).into_iter().map(|group| group.0).collect();
     let mut left = Left::default();
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
@@ -277,12 +291,12 @@ pub fn states(section: &mut Section, all: &[&Trial]) {
         for (words, of_kind) in grouped(&trials, |spec| axes_words(spec, &names)) {
             let what = if words.is_empty() { title(&pattern) } else { format!("{}, {words}", title(&pattern)) };
             let rows = state_rows(&of_kind, &columns, figure, &mut left);
-            section.tables.push(Table {
+            section.tables.push(ReportTable {
                 caption: heading(&what, figure),
                 corner: "array".into(),
                 columns: columns.iter().map(|state| state_words(*state)).collect(),
                 rows,
-                ..Table::default()
+                ..ReportTable::default()
             });
             let redundant = only(&of_kind, |spec| spec.state != ArrayState::Healthy);
             let kept = only(&of_kind, |spec| redundant.iter().any(|other| other.spec.subject == spec.subject));
@@ -302,12 +316,12 @@ pub fn states(section: &mut Section, all: &[&Trial]) {
     section.answer = answer(told, &left.doubt());
     for (name, state, low, high) in told {
         let text = format!("{name}, {state}: {} of the healthy array's speed.", percent_range(*low, *high));
-        section.findings.push(Finding::new(FindingKind::Comparison, text));
+        section.findings.push(ReportFinding::new(FindingKind::Comparison, text));
     }
 }
 
 /// The lowest and the highest share of the healthy speed that an array keeps in a state.
-type Kept = (Subject, String, f64, f64);
+type Kept = (ReportSubject, String, f64, f64);
 
 /// What arrays keep, by state.
 #[derive(Default)]
@@ -320,7 +334,7 @@ struct Left {
 }
 
 impl Left {
-    fn note(&mut self, name: &Subject, state: &str, share: f64, unsteady: bool) {
+    fn note(&mut self, name: &ReportSubject, state: &str, share: f64, unsteady: bool) {
         if !share.is_finite() {
             return;
         }
@@ -370,7 +384,7 @@ fn answer(left: &[Kept], doubt: &str) -> String {
     format!("Arrays keep {words}, depending on level and load.{doubt}")
 }
 
-fn state_rows(trials: &[&Trial], columns: &[ArrayState], figure: Figure, left: &mut Left) -> Vec<Row> {
+fn state_rows(trials: &[&CellTrial], columns: &[ArrayState], figure: Figure, left: &mut Left) -> Vec<ReportRow> {
     let lower = figure.axis().better == super::super::data::Better::Lower;
     let mut rows = Vec::new();
     for (array, of_array) in grouped(trials, |spec| spec.subject) {
@@ -380,7 +394,7 @@ fn state_rows(trials: &[&Trial], columns: &[ArrayState], figure: Figure, left: &
         let cells = columns.iter().map(|state| {
             let here = at(*state);
             if here.is_empty() {
-                return Cell::NotApplicable("the level does not survive it".into());
+                return ReportCell::NotApplicable("the level does not survive it".into());
             }
             if let (Some(healthy), Some(point), true) =
                 (&healthy, figure.point(0.0, &here), *state != ArrayState::Healthy)
@@ -390,13 +404,13 @@ fn state_rows(trials: &[&Trial], columns: &[ArrayState], figure: Figure, left: &
             }
             cell(&here, figure)
         });
-        rows.push(Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() });
+        rows.push(ReportRow { head: name.to_string(), level: Some(name.level), cells: cells.collect() });
     }
     rows
 }
 
 /// Notes the lowest and the highest share in a state.
-fn note(left: &mut Vec<Kept>, name: &Subject, state: &str, share: f64) {
+fn note(left: &mut Vec<Kept>, name: &ReportSubject, state: &str, share: f64) {
     match left.iter_mut().find(|(known, of, ..)| known == name && of == state) {
         Some((_, _, low, high)) => (*low, *high) = (low.min(share), high.max(share)),
         None => left.push((name.clone(), state.to_owned(), share, share)),

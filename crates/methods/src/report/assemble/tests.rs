@@ -6,7 +6,7 @@ use crate::cell::{
 };
 use crate::method::{find, Suite};
 use crate::metrics::Scheme;
-use crate::report::data::{Cell, Level, Mark};
+use crate::report::data::{Level, Mark, ReportCell};
 use crate::report::{render, text};
 use crate::run::Absence;
 
@@ -52,12 +52,12 @@ fn chapter(name: &str, subjects: &[&str]) -> Chapter {
     let Some(method) = find(name) else { panic!("no method {name}") };
     let subjects = subjects.iter().map(|word| word.parse().unwrap()).collect();
     let suite = Suite {
-        own: Some((Pattern::WebServer, Axes::default())),
+        given: Some((Pattern::WebServer, Axes::default())),
         ..Suite::new("3ware-9650se", subjects, Effort::QUICK, 1)
     };
     let trials = method.cells(&suite).into_iter().zip(1..).map(|(spec, number)| {
-        let outcome = Outcome::Measured(Box::new(result(&spec, 100.0 + f64::from(number % 97))));
-        Trial { spec, outcome }
+        let outcome = Measurement::Measured(Box::new(result(&spec, 100.0 + f64::from(number % 97))));
+        CellTrial { spec, outcome }
     });
     Chapter { method, trials: trials.collect(), refusal: String::new(), rank: None }
 }
@@ -134,11 +134,11 @@ fn every_method_has_something_to_show() {
 #[test]
 fn repetitions_become_a_median_with_its_range() {
     let spec = CellSpec::new("x", "raid5x4".parse().unwrap(), Pattern::Database);
-    let trials: Vec<Trial> = [300.0, 100.0, 200.0]
+    let trials: Vec<CellTrial> = [300.0, 100.0, 200.0]
         .into_iter()
-        .map(|iops| Trial { spec: spec.clone(), outcome: Outcome::Measured(Box::new(result(&spec, iops))) })
+        .map(|iops| CellTrial { spec: spec.clone(), outcome: Measurement::Measured(Box::new(result(&spec, iops))) })
         .collect();
-    let all: Vec<&Trial> = trials.iter().collect();
+    let all: Vec<&CellTrial> = trials.iter().collect();
     let point = Figure::Iops.point(4.0, &all).unwrap();
     assert_eq!((point.x, point.y, point.low, point.high, point.runs), (4.0, 200.0, 100.0, 300.0, 3));
     let evidence = point.evidence.unwrap();
@@ -153,13 +153,13 @@ fn the_ratio_table_divides_write_back_by_write_through() {
     for trial in &mut chapter.trials {
         let back = trial.spec.axes.cache == Some(CacheMode::WriteBack);
         let iops = if back && trial.spec.axes.rd == Some(0) { 600.0 } else { 100.0 };
-        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, iops)));
+        trial.outcome = Measurement::Measured(Box::new(result(&trial.spec, iops)));
     }
     let section = section(&chapter, &[]);
     let table = &section.tables[0];
     assert_eq!((table.rows.len(), table.columns.len()), (11, 5));
-    assert!(table.rows[0].cells.iter().all(|cell| *cell == Cell::Ratio(6.0)));
-    assert!(table.rows[1].cells.iter().all(|cell| *cell == Cell::Ratio(1.0)));
+    assert!(table.rows[0].cells.iter().all(|cell| *cell == ReportCell::Ratio(6.0)));
+    assert!(table.rows[1].cells.iter().all(|cell| *cell == ReportCell::Ratio(1.0)));
     let wanted = "RAID 5 x4: write-back helps in 5 of 55 cells (most 6.0 times, 0 % reads, depth 1).";
     assert_eq!(section.findings[0].text, wanted);
 }
@@ -169,9 +169,9 @@ fn a_cell_without_a_result_has_a_reason() {
     let mut chapter = chapter("file-server", &["single", "raid6x4"]);
     for trial in chapter.trials.iter_mut().filter(|trial| trial.spec.subject.members() == 4) {
         let reason = "the controller takes five drives for RAID 6".into();
-        trial.outcome = Outcome::Absent(Absence { not_applicable: true, reason });
+        trial.outcome = Measurement::Absent(Absence { not_applicable: true, reason });
     }
-    chapter.trials[2].outcome = Outcome::Absent(Absence { not_applicable: false, reason: "power failed".into() });
+    chapter.trials[2].outcome = Measurement::Absent(Absence { not_applicable: false, reason: "power failed".into() });
     let found = section(&chapter, &[]);
     let absent =
         Absent { what: "RAID 6, 4 drives".into(), reason: "the controller takes five drives for RAID 6".into() };
@@ -191,7 +191,7 @@ fn a_cycle_that_differs_is_a_warning() {
         let mut result = result(&trial.spec, 100.0);
         let slow = trial.spec.axes.cyc == Some(Cycle::Second) && trial.spec.axes.op == Some(Direction::Write);
         result.latency.mean_ns = if slow { 9e6 } else { 6e6 };
-        trial.outcome = Outcome::Measured(Box::new(result));
+        trial.outcome = Measurement::Measured(Box::new(result));
     }
     let found = section(&chapter, &[]);
     let wanted =
@@ -217,7 +217,7 @@ fn a_real_target_that_differs_between_cycles_keeps_a_state_only_if_repetitions_s
             if unsteady {
                 result.notes.push("warm-up: NOT steady after 10 requests and 1.000 s".into());
             }
-            trial.outcome = Outcome::Measured(Box::new(result));
+            trial.outcome = Measurement::Measured(Box::new(result));
         }
         let found = section(&chapter, &[]);
         found.findings.into_iter().map(|finding| finding.text).collect::<Vec<_>>()
@@ -246,7 +246,7 @@ fn shares_of_a_healthy_array_leave_out_what_was_not_steady() {
             if all || is_write {
                 result.notes.push("warm-up: NOT steady after 10 requests and 1.000 s".into());
             }
-            trial.outcome = Outcome::Measured(Box::new(result));
+            trial.outcome = Measurement::Measured(Box::new(result));
         }
         section(&chapter, &[]).answer
     };
@@ -264,7 +264,7 @@ fn degraded_arrays_are_measured_by_what_they_leave() {
         let left = if trial.spec.state == ArrayState::Healthy { 1.0 } else { 0.5 };
         let mut result = result(&trial.spec, 100.0 * left);
         result.latency.mean_ns = 5e6 / left;
-        trial.outcome = Outcome::Measured(Box::new(result));
+        trial.outcome = Measurement::Measured(Box::new(result));
     }
     let found = section(&chapter, &[]);
     let texts: Vec<&str> = found.findings.iter().map(|finding| finding.text.as_str()).collect();
@@ -273,7 +273,7 @@ fn degraded_arrays_are_measured_by_what_they_leave() {
         "RAID 5 x4, rebuilding: 50 % of the healthy array's speed.",
     ];
     assert_eq!(texts, wanted);
-    let none = Cell::NotApplicable("the level does not survive it".into());
+    let none = ReportCell::NotApplicable("the level does not survive it".into());
     assert_eq!(found.tables[0].rows[1].cells[1], none);
 }
 
@@ -282,7 +282,7 @@ fn the_page_has_the_number_of_requests_that_were_never_sent() {
     let mut cut = chapter("file-server", &["single"]);
     assert!(!section(&cut, &[]).findings.iter().any(|finding| finding.text.contains("never issued")));
     for (trial, never_asked) in cut.trials.iter_mut().zip([1_000_000, 234_567]) {
-        let Outcome::Measured(result) = &mut trial.outcome else { panic!("all have results") };
+        let Measurement::Measured(result) = &mut trial.outcome else { panic!("all have results") };
         result.never_asked = never_asked;
     }
     let wanted = "2 of 9 cells ended early, as the target could not keep up: 1,234,567 requests were never issued.";
@@ -295,11 +295,11 @@ fn a_comparison_has_the_change_of_every_cell_that_both_have() {
         let axes = Axes { qd: Some(qd), ..Axes::default() };
         CellSpec::new("a", "raid5x4".parse().unwrap(), Pattern::FileServer).with(axes)
     };
-    let run = |system: &str, factor: f64, depths: &[u32]| -> Vec<Trial> {
+    let run = |system: &str, factor: f64, depths: &[u32]| -> Vec<CellTrial> {
         let trial = |&qd: &u32| {
             let spec = CellSpec { system: system.into(), ..cell(qd) };
-            let outcome = Outcome::Measured(Box::new(result(&spec, f64::from(qd) * factor)));
-            Trial { spec, outcome }
+            let outcome = Measurement::Measured(Box::new(result(&spec, f64::from(qd) * factor)));
+            CellTrial { spec, outcome }
         };
         depths.iter().map(trial).collect()
     };
@@ -307,7 +307,7 @@ fn a_comparison_has_the_change_of_every_cell_that_both_have() {
     assert_eq!(review.summary[0], "0 of 3 results differ by at most 5.0 %.");
     assert_eq!(review.summary[1], "1 cell is in one of the two only, and left out.");
     let table = &review.sections[0].tables[0];
-    let Cell::Change(change) = table.rows[0].cells[2] else { panic!("no change") };
+    let ReportCell::Change(change) = table.rows[0].cells[2] else { panic!("no change") };
     assert!((change - 10.0).abs() < 1e-9);
     let Chart::Lines(lines) = &review.sections[0].panels[0].chart else { panic!("no lines") };
     assert_eq!((lines.series[0].mark, lines.series[1].mark), (Mark::Line, Mark::Points));
@@ -321,8 +321,8 @@ fn cells_of_no_method_are_drawn_over_the_axis_with_most_values() {
         for qd in [1, 4, 16] {
             let axes = Axes { qd: Some(qd), bs: Some(bs), ..Axes::default() };
             let spec = CellSpec::new("a", "raid5x4".parse().unwrap(), Pattern::Random).with(axes);
-            let outcome = Outcome::Measured(Box::new(result(&spec, f64::from(qd))));
-            trials.push(Trial { spec, outcome });
+            let outcome = Measurement::Measured(Box::new(result(&spec, f64::from(qd))));
+            trials.push(CellTrial { spec, outcome });
         }
     }
     let review = sweep("A look", vec![], &trials);
@@ -339,7 +339,7 @@ fn the_ideal_shares_the_queue_among_its_drives() {
         // The single drive does 100 more requests per second with each doubling of the queue: 100, 200, ... at 1, 2, 4,
         // ...
         let depth = trial.spec.axes.qd.unwrap_or(1);
-        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, 100.0 * f64::from(depth.ilog2() + 1))));
+        trial.outcome = Measurement::Measured(Box::new(result(&trial.spec, 100.0 * f64::from(depth.ilog2() + 1))));
     }
     let found = section(&chapter, &[]);
     let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
@@ -359,7 +359,7 @@ fn the_ideal_of_a_mix_shares_the_queue_among_its_drives() {
         let depth = trial.spec.axes.qd.unwrap_or(1);
         let reads = f64::from(trial.spec.axes.rd.unwrap_or(0));
         let iops = f64::from(100 * (depth.ilog2() + 1)) + reads;
-        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, iops)));
+        trial.outcome = Measurement::Measured(Box::new(result(&trial.spec, iops)));
     }
     let found = section(&chapter, &[]);
     for (question, at_none, at_all) in [("at 1 ", 100.0, 200.0), ("at 4 ", 400.0, 800.0), ("at 16 ", 1200.0, 1600.0)] {
@@ -377,7 +377,7 @@ fn ideals_are_of_the_drives_that_can_work() {
     let guides = |method: &str, op: Option<Direction>, subjects: &[&str]| {
         let mut chapter = chapter(method, subjects);
         for trial in &mut chapter.trials {
-            trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, 720.0)));
+            trial.outcome = Measurement::Measured(Box::new(result(&trial.spec, 720.0)));
         }
         chapter.trials.retain(|trial| trial.spec.axes.op == op);
         let found = section(&chapter, &[]);
@@ -405,7 +405,7 @@ fn a_single_drive_that_something_else_holds_back_promises_nothing() {
         let mut result = result(&trial.spec, 720.0);
         // Up to 2 KiB the bus has no idle time.
         result.components[0].busy = if trial.spec.axes.bs < Some(4096) { 0.99 } else { 0.5 };
-        trial.outcome = Outcome::Measured(Box::new(result));
+        trial.outcome = Measurement::Measured(Box::new(result));
     }
     let found = section(&chapter, &[]);
     let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
@@ -422,7 +422,7 @@ fn totals_and_indices_are_made_of_their_parts() {
             Some(crate::cell::TraceApp::Visualcpp50) => 20.0,
             _ => 500.0,
         };
-        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, score)));
+        trial.outcome = Measurement::Measured(Box::new(result(&trial.spec, score)));
     }
     let found = section(&scores, &[]);
     let Chart::Bars(bars) = &found.panels[0].chart else { panic!("no bars") };
@@ -437,19 +437,19 @@ fn totals_and_indices_are_made_of_their_parts() {
             (2, Some(256)) => 6.0,
             _ => 1.0,
         };
-        let own = f64::from(trial.spec.axes.qd.unwrap_or(1));
-        trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, own * times)));
+        let depth = f64::from(trial.spec.axes.qd.unwrap_or(1));
+        trial.outcome = Measurement::Measured(Box::new(result(&trial.spec, depth * times)));
     }
     let found = section(&rated, &[]);
     let table = found.tables.iter().find(|table| table.caption.contains("ratings")).unwrap();
     let column = table.columns.iter().position(|name| name == "R5").unwrap();
-    let index: Vec<&Cell> = table.rows.iter().map(|row| &row.cells[column]).collect();
-    assert_eq!(index, [&Cell::Number(1.0), &Cell::Number(4.0)]);
+    let index: Vec<&ReportCell> = table.rows.iter().map(|row| &row.cells[column]).collect();
+    assert_eq!(index, [&ReportCell::Number(1.0), &ReportCell::Number(4.0)]);
     // The same figures as data: every formula whose depths were measured, for each array.
     let kept = ratings(rated.method, &rated.trials);
     let of = |scheme: Scheme| {
-        let own = kept.iter().filter(|one| one.scheme == scheme);
-        own.map(|one| (one.subject.to_string(), one.rating)).collect::<Vec<_>>()
+        let ratings = kept.iter().filter(|one| one.scheme == scheme);
+        ratings.map(|one| (one.subject.to_string(), one.rating)).collect::<Vec<_>>()
     };
     assert_eq!(of(Scheme::R5), [("single".to_owned(), 1.0), ("raid0x2".to_owned(), 4.0)]);
     // With qN = N, but twice that value at 16.
@@ -466,7 +466,8 @@ fn totals_and_indices_are_made_of_their_parts() {
 fn one_of_two_directions_without_a_result_says_why() {
     let mut chapter = chapter("response-time", &["single"]);
     for trial in chapter.trials.iter_mut().filter(|trial| trial.spec.axes.op == Some(Direction::Write)) {
-        trial.outcome = Outcome::Absent(Absence { not_applicable: true, reason: "it was opened for reading".into() });
+        trial.outcome =
+            Measurement::Absent(Absence { not_applicable: true, reason: "it was opened for reading".into() });
     }
     let found = section(&chapter, &[]);
     assert_eq!(
@@ -487,8 +488,8 @@ fn a_real_target_has_its_name_and_a_time_instead_of_requests() {
         result.notes.push("warm-up: NOT steady after 5 requests".into());
         let reason = "the first 32 GB are all of it".into();
         let part = spec.axes.zone == Some(crate::cell::ZoneChoice::First32g);
-        let absent = Outcome::Absent(Absence { not_applicable: true, reason });
-        Trial { spec, outcome: if part { absent } else { Outcome::Measured(Box::new(result)) } }
+        let absent = Measurement::Absent(Absence { not_applicable: true, reason });
+        CellTrial { spec, outcome: if part { absent } else { Measurement::Measured(Box::new(result)) } }
     });
     let found = section(&Chapter { method, trials: trials.collect(), refusal: String::new(), rank: None }, &[]);
     assert_eq!(found.how, ["Each result is of 10 s, after at most 1 s of warming up; seed 1."]);
@@ -505,7 +506,7 @@ fn a_generator_without_time_left_is_a_warning() {
     let mut chapter = chapter("response-time", &["single"]);
     let mut busy = result(&chapter.trials[0].spec, 100.0);
     busy.components = vec![Component { name: "generator".into(), busy: 0.95 }];
-    chapter.trials[0].outcome = Outcome::Measured(Box::new(busy));
+    chapter.trials[0].outcome = Measurement::Measured(Box::new(busy));
     let found = section(&chapter, &[]);
     let wanted =
         "1 of 2 cells reached the limit of the load generator, whose thread had no time left: the target may be faster.";
@@ -521,7 +522,7 @@ fn repetitions_are_one_line_of_a_distribution_and_bands_are_explained_only_where
         for _ in 0..10 {
             result.reads.add(4096, u64::from(spec.axes.rep.unwrap_or(0)) * 3_000_000);
         }
-        Trial { spec, outcome: Outcome::Measured(Box::new(result)) }
+        CellTrial { spec, outcome: Measurement::Measured(Box::new(result)) }
     });
     let repeated = Chapter { method, trials: trials.collect(), refusal: String::new(), rank: None };
     let found = section(&repeated, &[]);
@@ -570,7 +571,7 @@ fn cache_sweep(subjects: &[&str]) -> Chapter {
         if mib > 256 {
             (result.iops, result.notes) = (135.0, vec!["warm-up: NOT steady after 9 requests".into()]);
         }
-        trial.outcome = Outcome::Measured(Box::new(result));
+        trial.outcome = Measurement::Measured(Box::new(result));
     }
     sweep
 }
@@ -591,7 +592,7 @@ fn unsteady_results_are_marked_in_charts_and_tables() {
     assert!(!render(&review("All", vec![], std::slice::from_ref(&bars), &[])).contains("A hollow mark or bar"));
     let mut doubtful = result(&bars.trials[0].spec, 100.0);
     doubtful.notes = vec!["warm-up: NOT steady after 9 requests".into()];
-    bars.trials[0].outcome = Outcome::Measured(Box::new(doubtful));
+    bars.trials[0].outcome = Measurement::Measured(Box::new(doubtful));
     assert_eq!(render(&review("All", vec![], &[bars], &[])).matches("class=\"bar hollow\"").count(), 1);
 }
 
@@ -605,12 +606,12 @@ fn a_ratio_with_a_side_that_was_not_steady_has_a_dagger_and_is_left_out_of_the_s
         if is_best || (cache, reads, depth) == (Some(CacheMode::WriteThrough), Some(10), Some(1)) {
             found.notes = vec!["warm-up: NOT steady after 9 requests".into()];
         }
-        trial.outcome = Outcome::Measured(Box::new(found));
+        trial.outcome = Measurement::Measured(Box::new(found));
     }
     let found = section(&chapter, &[]);
-    assert_eq!(found.tables[0].rows[0].cells[0], Cell::UnsteadyRatio(9.0));
-    assert_eq!(found.tables[0].rows[1].cells[0], Cell::UnsteadyRatio(1.0));
-    assert_eq!(found.tables[0].rows[2].cells[0], Cell::Ratio(1.0));
+    assert_eq!(found.tables[0].rows[0].cells[0], ReportCell::UnsteadyRatio(9.0));
+    assert_eq!(found.tables[0].rows[1].cells[0], ReportCell::UnsteadyRatio(1.0));
+    assert_eq!(found.tables[0].rows[2].cells[0], ReportCell::Ratio(1.0));
     let wanted = "RAID 5 x4: write-back changes nothing in any of 53 cells. Left out: 2 results that were not steady.";
     assert_eq!(found.findings[0].text, wanted);
     let marked = review("All", vec![], &[chapter], &[]);
@@ -628,11 +629,11 @@ fn a_rating_of_depths_that_were_not_steady_is_none_itself() {
     let mut rated = chapter("file-server", &["single"]);
     let mut doubtful = result(&rated.trials[3].spec, 100.0);
     doubtful.notes = vec!["warm-up: NOT steady after 9 requests".into()];
-    rated.trials[3].outcome = Outcome::Measured(Box::new(doubtful));
+    rated.trials[3].outcome = Measurement::Measured(Box::new(doubtful));
     let found = section(&rated, &[]);
     let Chart::Bars(bars) = &found.panels[1].chart else { panic!("no bars") };
     assert!(bars.bars[0].value.unsteady);
-    assert!(matches!(found.tables[0].rows[0].cells[0], Cell::Unsteady { .. }));
+    assert!(matches!(found.tables[0].rows[0].cells[0], ReportCell::Unsteady { .. }));
 }
 
 #[test]
@@ -657,7 +658,7 @@ fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
     let figures = |name: &str, figure: &dyn Fn(&CellSpec) -> f64| {
         let mut chapter = chapter(name, &arrays);
         for trial in &mut chapter.trials {
-            trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, figure(&trial.spec))));
+            trial.outcome = Measurement::Measured(Box::new(result(&trial.spec, figure(&trial.spec))));
         }
         chapter
     };
@@ -682,7 +683,7 @@ fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
     let heads: Vec<&str> = tables[0].rows.iter().map(|row| row.head.as_str()).collect();
     assert_eq!(tables.len(), 1, "one table of all applications");
     assert_eq!(heads[3..], ["RAID 5 x4, 128 MiB of cache", "RAID 5 x4, 256 MiB of cache", "RAID 5 x4, gain"]);
-    assert!(matches!(tables[0].rows[5].cells[0], Cell::Change(gain) if (gain - 10.0).abs() < 1e-9));
+    assert!(matches!(tables[0].rows[5].cells[0], ReportCell::Change(gain) if (gain - 10.0).abs() < 1e-9));
     let wanted =
         "Application traces, imitated: 256 MiB of cache instead of 128 MiB bring from 0.0 % (single, WinMark 99, \
                   NTFS) to +15 % (RAID 5 x4, WinMark 99, FAT32).";

@@ -1,14 +1,14 @@
 //! Derives the scenarios of a review from its methods, and judges the reliability of all results.
 
 use super::super::data::{Fact, Point, Review, Unit};
-use super::super::findings::{self, Entry, Group, Scenario};
+use super::super::findings::{self, LoadScenario, ScenarioEntry, ScenarioGroup};
 use super::super::format::{list, place};
 use super::super::table::noisy;
 use super::curve::grouped;
 use super::figure::{subject, Figure};
 use super::rated::rated;
 use super::tables::only;
-use super::{outstanding_axis, Chapter, Trial};
+use super::{outstanding_axis, CellTrial, Chapter};
 use crate::cell::{ArrayState, CellResult, CellSpec, Direction, FileSystem, Flag, Pattern, ZoneChoice};
 use crate::metrics::Scheme;
 
@@ -16,7 +16,7 @@ use crate::metrics::Scheme;
 const DATABASE_READS: u8 = 70;
 
 /// Whether a trial belongs to a group of arrays.
-type Belongs = fn(&Trial) -> bool;
+type Belongs = fn(&CellTrial) -> bool;
 
 /// Gives a report its short summary, its order of arrays and its verdicts, if it compares arrays. Measured arrays and
 /// simulated ones are judged apart.
@@ -27,9 +27,10 @@ pub fn judge(review: &mut Review, chapters: &[Chapter]) {
     } else {
         &[("", |_| true)]
     };
-    let groups =
-        kinds.iter().map(|(kind, belongs)| Group { kind: (*kind).into(), scenarios: judged(chapters, *belongs) });
-    let groups: Vec<Group> = groups.filter(|group| !group.scenarios.is_empty()).collect();
+    let groups = kinds
+        .iter()
+        .map(|(kind, belongs)| ScenarioGroup { kind: (*kind).into(), scenarios: judged(chapters, *belongs) });
+    let groups: Vec<ScenarioGroup> = groups.filter(|group| !group.scenarios.is_empty()).collect();
     let compared = groups.iter().flat_map(|group| &group.scenarios).any(|scenario| scenario.entries.len() > 1);
     if !compared {
         return;
@@ -47,12 +48,12 @@ pub fn judge(review: &mut Review, chapters: &[Chapter]) {
     review.verdicts = verdicts.filter(|fact| !fact.value.is_empty()).collect();
 }
 
-fn is_measured(trial: &Trial) -> bool {
+fn is_measured(trial: &CellTrial) -> bool {
     trial.spec.effort.is_a_time()
 }
 
 /// The scenarios of these trials.
-fn judged(chapters: &[Chapter], belongs: Belongs) -> Vec<Scenario> {
+fn judged(chapters: &[Chapter], belongs: Belongs) -> Vec<LoadScenario> {
     // If the whole file test was measured, its subset has no verdict of its own: it has the same cells.
     let whole = chapters.iter().any(|chapter| chapter.method.name == "fc-test" && !chapter.trials.is_empty());
     let chapters = chapters.iter().filter(|chapter| !(whole && chapter.method.name == "fc-subset"));
@@ -60,7 +61,7 @@ fn judged(chapters: &[Chapter], belongs: Belongs) -> Vec<Scenario> {
 }
 
 /// A note if measured and simulated arrays are in one report.
-fn two_kinds(groups: &[Group]) -> Option<String> {
+fn two_kinds(groups: &[ScenarioGroup]) -> Option<String> {
     (groups.len() > 1).then(|| {
         "Measured and simulated arrays are judged apart. Their figures can be compared only if the model is that of the \
          measured drives."
@@ -69,9 +70,9 @@ fn two_kinds(groups: &[Group]) -> Option<String> {
 }
 
 /// The scenarios of a method.
-fn scenarios(chapter: &Chapter, belongs: Belongs) -> Vec<Scenario> {
-    let healthy = |trial: &&Trial| trial.spec.state == ArrayState::Healthy && belongs(trial);
-    let all: Vec<&Trial> = chapter.trials.iter().filter(healthy).collect();
+fn scenarios(chapter: &Chapter, belongs: Belongs) -> Vec<LoadScenario> {
+    let healthy = |trial: &&CellTrial| trial.spec.state == ArrayState::Healthy && belongs(trial);
+    let all: Vec<&CellTrial> = chapter.trials.iter().filter(healthy).collect();
     match chapter.method.name {
         "file-server" => by_depth("File server", &all, chapter.rank),
         "web-server" => by_depth("Web server", &all, chapter.rank),
@@ -97,21 +98,26 @@ fn scenarios(chapter: &Chapter, belongs: Belongs) -> Vec<Scenario> {
     }
 }
 
-fn by_depth(name: &str, all: &[&Trial], rank: Option<Scheme>) -> Vec<Scenario> {
+fn by_depth(name: &str, all: &[&CellTrial], rank: Option<Scheme>) -> Vec<LoadScenario> {
     let Some(pattern) = all.first().map(|trial| trial.spec.pattern.clone()) else { return Vec::new() };
-    let own = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
+    let usual = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
     let chosen = rank.map(|scheme| (scheme, rated(all, &pattern, scheme))).filter(|(_, rated)| !rated.is_empty());
-    let (scheme, found) = chosen.unwrap_or_else(|| (own, rated(all, &pattern, own)));
+    let (scheme, found) = chosen.unwrap_or_else(|| (usual, rated(all, &pattern, usual)));
     let entries = found.into_iter().map(|(name, _, value)| {
         let of_array = only(all, |spec| subject(spec) == name);
-        Entry { subject: name, value, places: depths(&of_array), flagged: flagged(&of_array) }
+        ScenarioEntry { subject: name, value, places: depths(&of_array), flagged: flagged(&of_array) }
     });
     let unit = if scheme.is_index() { Unit::None } else { Unit::named("IOPS") };
-    vec![Scenario { name: name.into(), what: format!("rating {}", scheme.name()), unit, entries: entries.collect() }]
+    vec![LoadScenario {
+        name: name.into(),
+        what: format!("rating {}", scheme.name()),
+        unit,
+        entries: entries.collect(),
+    }]
 }
 
 /// The results of an array over the queue depth.
-fn depths(of_array: &[&Trial]) -> Vec<(String, Point)> {
+fn depths(of_array: &[&CellTrial]) -> Vec<(String, Point)> {
     let all = grouped(of_array, |spec| spec.axes.qd.unwrap_or(1)).into_iter();
     let points = all.filter_map(|(depth, trials)| {
         let words = format!("at {}", place(&outstanding_axis(), f64::from(depth)));
@@ -120,7 +126,7 @@ fn depths(of_array: &[&Trial]) -> Vec<(String, Point)> {
     points.collect()
 }
 
-fn database(all: &[&Trial]) -> Vec<Scenario> {
+fn database(all: &[&CellTrial]) -> Vec<LoadScenario> {
     let trials = only(all, |spec| spec.axes.rd == Some(DATABASE_READS));
     let entries = grouped(&trials, subject).into_iter().filter_map(|(name, of_array)| {
         let places = depths(&of_array);
@@ -129,23 +135,23 @@ fn database(all: &[&Trial]) -> Vec<Scenario> {
         let runs = places.iter().map(|(_, point)| point.runs).max()?;
         let unsteady = places.iter().any(|(_, point)| point.unsteady);
         let value = Point { unsteady, ..Point::spread(0.0, y, low, high, runs) };
-        Some(Entry { subject: name, value, places, flagged: flagged(&of_array) })
+        Some(ScenarioEntry { subject: name, value, places, flagged: flagged(&of_array) })
     });
     let what = format!("mean of all depths at {DATABASE_READS} % reads");
-    vec![Scenario { name: "Database".into(), what, unit: Unit::named("IOPS"), entries: entries.collect() }]
+    vec![LoadScenario { name: "Database".into(), what, unit: Unit::named("IOPS"), entries: entries.collect() }]
 }
 
 /// Sequential reads, and sequential writes.
-fn ways(all: &[&Trial], names: [&str; 2], what: impl Fn(&str) -> String) -> Vec<Scenario> {
+fn ways(all: &[&CellTrial], names: [&str; 2], what: impl Fn(&str) -> String) -> Vec<LoadScenario> {
     let ways = [(Direction::Read, "read"), (Direction::Write, "written")];
     let scenarios = ways.into_iter().zip(names).map(|((op, word), name)| {
         let trials = only(all, |spec| spec.axes.op == Some(op));
         let entries = grouped(&trials, subject).into_iter().filter_map(|(name, of_array)| {
             let value = Figure::Mbps.point(0.0, &of_array)?;
             let places = vec![(format!("with {}", what(word)), value.clone())];
-            Some(Entry { subject: name, value, places, flagged: flagged(&of_array) })
+            Some(ScenarioEntry { subject: name, value, places, flagged: flagged(&of_array) })
         });
-        Scenario { name: name.into(), what: what(word), unit: Unit::named("MB/s"), entries: entries.collect() }
+        LoadScenario { name: name.into(), what: what(word), unit: Unit::named("MB/s"), entries: entries.collect() }
     });
     scenarios.filter(|scenario| !scenario.entries.is_empty()).collect()
 }
@@ -156,22 +162,22 @@ fn in_a_row(
     what: &str,
     unit: &str,
     figure: Figure,
-    all: &[&Trial],
+    all: &[&CellTrial],
     words: impl Fn(&CellSpec) -> String,
-) -> Vec<Scenario> {
+) -> Vec<LoadScenario> {
     let parts = grouped(all, &words).len();
     let entries = grouped(all, subject).into_iter().filter_map(|(name, of_array)| {
-        let of_part = |(words, trials): (String, Vec<&Trial>)| Some((words, figure.point(0.0, &trials)?));
+        let of_part = |(words, trials): (String, Vec<&CellTrial>)| Some((words, figure.point(0.0, &trials)?));
         let places: Vec<(String, Point)> = grouped(&of_array, &words).into_iter().filter_map(of_part).collect();
         let mean = |of: fn(&Point) -> f64| places.len() as f64 / places.iter().map(|(_, p)| 1.0 / of(p)).sum::<f64>();
         let (y, low, high) = (mean(|p| p.y), mean(|p| p.low), mean(|p| p.high));
         let runs = places.iter().map(|(_, point)| point.runs).max()?;
         let unsteady = places.iter().any(|(_, point)| point.unsteady);
         let value = Point { unsteady, ..Point::spread(0.0, y, low, high, runs) };
-        (places.len() == parts).then(|| Entry { subject: name, value, places, flagged: flagged(&of_array) })
+        (places.len() == parts).then(|| ScenarioEntry { subject: name, value, places, flagged: flagged(&of_array) })
     });
-    let entries: Vec<Entry> = entries.collect();
-    let scenario = Scenario { name: name.into(), what: what.into(), unit: Unit::named(unit), entries };
+    let entries: Vec<ScenarioEntry> = entries.collect();
+    let scenario = LoadScenario { name: name.into(), what: what.into(), unit: Unit::named(unit), entries };
     if scenario.entries.is_empty() {
         Vec::new()
     } else {
@@ -179,7 +185,7 @@ fn in_a_row(
     }
 }
 
-fn applications(all: &[&Trial]) -> Vec<Scenario> {
+fn applications(all: &[&CellTrial]) -> Vec<LoadScenario> {
     let largest = all.iter().filter_map(|trial| trial.spec.axes.cache_mib).max();
     let trials = only(all, |spec| spec.axes.cache_mib == largest || spec.axes.cache_mib.is_none());
     let words = |spec: &CellSpec| {
@@ -195,7 +201,7 @@ fn applications(all: &[&Trial]) -> Vec<Scenario> {
     in_a_row(&name, "harmonic mean of the scores, imitated", "kB/s", Figure::Score, &trials, words)
 }
 
-fn files(all: &[&Trial]) -> Vec<Scenario> {
+fn files(all: &[&CellTrial]) -> Vec<LoadScenario> {
     let trials = only(all, |spec| spec.axes.fs != Some(FileSystem::Fat32));
     let words = |spec: &CellSpec| {
         let step = spec.axes.step.map_or("", super::shapes::step_words);
@@ -205,7 +211,7 @@ fn files(all: &[&Trial]) -> Vec<Scenario> {
 }
 
 /// Number of results in which a cache took part.
-fn flagged(trials: &[&Trial]) -> usize {
+fn flagged(trials: &[&CellTrial]) -> usize {
     trials.iter().filter_map(|trial| trial.outcome.result()).filter(|result| !result.flags.is_empty()).count()
 }
 
@@ -265,7 +271,7 @@ fn distrust(chapters: &[Chapter]) -> Option<String> {
 
 /// Number of results whose runs differ much.
 fn noisy_results(chapter: &Chapter) -> usize {
-    let all: Vec<&Trial> = chapter.trials.iter().collect();
+    let all: Vec<&CellTrial> = chapter.trials.iter().collect();
     let once = |spec: &CellSpec| {
         let axes = crate::cell::Axes { rep: None, ..spec.axes.clone() };
         CellSpec { axes, ..spec.clone() }

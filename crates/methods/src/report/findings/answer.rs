@@ -1,7 +1,7 @@
 //! The answer of a chart as one sentence: the best subject, the positions where it is best, and its lead.
 
 use super::super::bars::sorted;
-use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series, Subject, Unit};
+use super::super::data::{Bar, Bars, Better, Chart, Level, LineChart, Mark, Point, ReportSubject, Scale, Series, Unit};
 use super::super::format::{list, percent, place, value};
 use super::super::overlay::{errors, Errors};
 use super::compare::times;
@@ -23,7 +23,7 @@ pub fn answer(chart: &Chart) -> String {
     }
 }
 
-fn of_lines(lines: &Lines) -> String {
+fn of_lines(lines: &LineChart) -> String {
     if let Some(words) = of_overlay(lines) {
         return words;
     }
@@ -38,7 +38,7 @@ fn of_lines(lines: &Lines) -> String {
 }
 
 /// The variant that all drawn lines of an overlay share and that distinguishes them from its points.
-fn shared_variant(lines: &Lines) -> Option<String> {
+fn shared_variant(lines: &LineChart) -> Option<String> {
     let mut variants = drawn(lines).map(|series| series.subject.variant.rsplit(", ").next().unwrap_or_default());
     let first = variants.next().filter(|variant| !variant.is_empty())?;
     let mut letters = first.chars();
@@ -47,7 +47,7 @@ fn shared_variant(lines: &Lines) -> Option<String> {
 }
 
 /// The difference between a line and the points that are compared with it.
-fn of_overlay(lines: &Lines) -> Option<String> {
+fn of_overlay(lines: &LineChart) -> Option<String> {
     let mut worst: Option<(Errors, &Series)> = None;
     let (mut sum, mut places) = (0.0, 0_u32);
     for measured in lines.series.iter().filter(|series| series.mark == Mark::Points) {
@@ -72,7 +72,7 @@ fn of_overlay(lines: &Lines) -> Option<String> {
 }
 
 /// The course of a single line: its first and its last value.
-fn course(lines: &Lines, series: &Series) -> String {
+fn course(lines: &LineChart, series: &Series) -> String {
     let points = finite(series);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
     let top = points.iter().rev().max_by(|a, b| a.y.total_cmp(&b.y)).unwrap_or(last);
@@ -89,7 +89,7 @@ fn course(lines: &Lines, series: &Series) -> String {
 }
 
 /// Distributions: the subject that is best for the slowest requests.
-fn at_rare(lines: &Lines, many: &[&Series]) -> String {
+fn at_rare(lines: &LineChart, many: &[&Series]) -> String {
     let mut known: Vec<(f64, &Series)> =
         many.iter().filter_map(|series| value_at(series, RARE).map(|y| (y, *series))).collect();
     known.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -107,7 +107,7 @@ fn at_rare(lines: &Lines, many: &[&Series]) -> String {
 }
 
 /// The leaders at each position that at least two lines share.
-fn leaders(lines: &Lines, many: &[&Series]) -> String {
+fn leaders(lines: &LineChart, many: &[&Series]) -> String {
     let mut places: Vec<f64> = many.iter().flat_map(|series| finite(series)).map(|point| point.x).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
@@ -159,13 +159,13 @@ const fn verb(who: &[usize]) -> &'static str {
 }
 
 /// The value of the first of these lines at a position.
-fn figure(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
+fn figure(lines: &LineChart, many: &[&Series], who: &[usize], x: f64) -> String {
     let y = value_at(many[who[0]], x).unwrap_or(f64::NAN);
     format!("{} at {}", value(&lines.y.unit, y), place(&lines.x, x))
 }
 
 /// The answer if the lead changes.
-fn in_turn(lines: &Lines, many: &[&Series], led: &[Vec<usize>], places: &[f64]) -> String {
+fn in_turn(lines: &LineChart, many: &[&Series], led: &[Vec<usize>], places: &[f64]) -> String {
     let (first, last) = (places[0], places[places.len() - 1]);
     let (front, back) = (&led[0], &led[led.len() - 1]);
     let names = |who: &[usize]| names(many, who);
@@ -193,12 +193,12 @@ fn in_turn(lines: &Lines, many: &[&Series], led: &[Vec<usize>], places: &[f64]) 
     let mut text = format!("{} {} best at first ({})", names(front), verb(front), figure(front, first));
     for (number, (from, who)) in reigns.iter().enumerate().skip(1) {
         let until = reigns.get(number + 1).map_or(places.len(), |(next, _)| *next);
-        let own = &places[*from..until];
+        let reigned = &places[*from..until];
         let is_last = until == places.len();
-        let at = if is_last { Some(last) } else { most_ahead(lines, many, who, own) }.unwrap_or(own[0]);
+        let at = if is_last { Some(last) } else { most_ahead(lines, many, who, reigned) }.unwrap_or(reigned[0]);
         let lead = if is_last { factor(lines, many, who, last) } else { String::new() };
-        let begin = place(&lines.x, own[0]);
-        text.push_str(&match own.len() {
+        let begin = place(&lines.x, reigned[0]);
+        text.push_str(&match reigned.len() {
             1 => {
                 let y = value_at(many[who[0]], at).unwrap_or(f64::NAN);
                 format!(", at {begin} {} ({}{lead})", names(who), value(&lines.y.unit, y))
@@ -224,7 +224,7 @@ fn reigns(led: &[Vec<usize>]) -> Vec<(usize, Vec<usize>)> {
 }
 
 /// The position with the largest lead in the unit of the axis. If several are equal, it is the last one.
-fn most_ahead(lines: &Lines, many: &[&Series], who: &[usize], places: &[f64]) -> Option<f64> {
+fn most_ahead(lines: &LineChart, many: &[&Series], who: &[usize], places: &[f64]) -> Option<f64> {
     let ahead = |x: f64| {
         let best = value_at(many[who[0]], x).unwrap_or(0.0);
         let lead = lead(lines, many, who, x).map_or(1.0, |(lead, _)| lead);
@@ -238,7 +238,7 @@ fn most_ahead(lines: &Lines, many: &[&Series], who: &[usize], places: &[f64]) ->
 }
 
 /// The lines that are equal to the best at a position.
-fn best_at(lines: &Lines, many: &[&Series], x: f64) -> Vec<usize> {
+fn best_at(lines: &LineChart, many: &[&Series], x: f64) -> Vec<usize> {
     let values: Vec<Option<f64>> = many.iter().map(|series| value_at(series, x)).collect();
     let lower = lines.y.better == Better::Lower;
     let best = values.iter().flatten().copied().reduce(if lower { f64::min } else { f64::max });
@@ -248,10 +248,10 @@ fn best_at(lines: &Lines, many: &[&Series], x: f64) -> Vec<usize> {
 }
 
 /// The lead of the leaders over the single drive. If there is no single drive, over the last line.
-fn lead<'a>(lines: &Lines, many: &[&'a Series], who: &[usize], x: f64) -> Option<(f64, &'a Series)> {
+fn lead<'a>(lines: &LineChart, many: &[&'a Series], who: &[usize], x: f64) -> Option<(f64, &'a Series)> {
     let best = value_at(many[who[0]], x)?;
     let others = || many.iter().enumerate().filter(|(index, _)| !who.contains(index)).map(|(_, series)| *series);
-    let single = others().find(|series| series.subject == Subject::new(Level::Single, 1));
+    let single = others().find(|series| series.subject == ReportSubject::new(Level::Single, 1));
     let worst = || {
         let known = others().filter_map(|series| Some((value_at(series, x)?, series)));
         let by_y = |a: &(f64, &Series), b: &(f64, &Series)| a.0.total_cmp(&b.0);
@@ -268,9 +268,9 @@ fn lead<'a>(lines: &Lines, many: &[&'a Series], who: &[usize], x: f64) -> Option
 }
 
 /// The lead as text.
-fn factor(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
+fn factor(lines: &LineChart, many: &[&Series], who: &[usize], x: f64) -> String {
     let Some((lead, series)) = lead(lines, many, who, x) else { return String::new() };
-    let name = if series.subject == Subject::new(Level::Single, 1) {
+    let name = if series.subject == ReportSubject::new(Level::Single, 1) {
         "the single drive".into()
     } else {
         series.subject.to_string()

@@ -2,7 +2,8 @@
 //! another, write-back with write-through.
 
 use super::super::data::{
-    Better, Cell, Finding, FindingKind, GuideKind, Level, Lines, Mark, Part, Point, Series, Table,
+    Better, FindingKind, GuideKind, Level, LineChart, MachinePart, Mark, Point, ReportCell, ReportFinding, ReportTable,
+    Series,
 };
 use super::super::format::{fixed, list, number, percent, percent_range, place, ratio, value};
 use super::super::lines::spread;
@@ -13,7 +14,7 @@ use super::{best, cause, drawn, finite, limit, load_axis, steady, value_at};
 const SCALING: f64 = 0.90;
 
 /// The gain of more drives of the same level: one sentence for each level. Steps with the same cause are combined.
-pub fn scaling(lines: &Lines) -> Vec<Finding> {
+pub fn scaling(lines: &LineChart) -> Vec<ReportFinding> {
     if !load_axis(lines) || lines.y.better != Better::Higher {
         return Vec::new();
     }
@@ -29,7 +30,7 @@ pub fn scaling(lines: &Lines) -> Vec<Finding> {
             let cause = group.last().and_then(|step| step.cause.as_ref());
             let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
             let text = format!("{}: the best speed grows {}{cause}.", level.title(), list(&words));
-            found.push(Finding::new(FindingKind::Comparison, text));
+            found.push(ReportFinding::new(FindingKind::Comparison, text));
         }
     }
     found
@@ -40,12 +41,12 @@ struct Step {
     /// `from 3 to 4 drives 1.06 times (1.33)`.
     words: String,
     /// The part that is at its limit.
-    part: Option<Part>,
+    part: Option<MachinePart>,
     /// The cause as text.
     cause: Option<String>,
 }
 
-fn step_up(lines: &Lines, few: &Series, many: &Series) -> Option<Step> {
+fn step_up(lines: &LineChart, few: &Series, many: &Series) -> Option<Step> {
     let (less, more) = (few.subject.members, many.subject.members);
     let data = |series: &Series| f64::from(series.subject.data_drives().max(1));
     let ideal = data(many) / data(few);
@@ -60,7 +61,7 @@ fn step_up(lines: &Lines, few: &Series, many: &Series) -> Option<Step> {
 }
 
 /// The share of its ideal that each line reaches at its highest load.
-pub fn ideals(lines: &Lines) -> Vec<Finding> {
+pub fn ideals(lines: &LineChart) -> Vec<ReportFinding> {
     let mut found = Vec::new();
     for guide in lines.guides.iter().filter(|guide| guide.kind == GuideKind::Ideal) {
         let Some(subject) = &guide.subject else { continue };
@@ -70,7 +71,7 @@ pub fn ideals(lines: &Lines) -> Vec<Finding> {
         if let Some(share) = share {
             let (share, at) = (percent(share), place(&lines.x, last.x));
             let text = format!("{subject} reaches {share} of the ideal, {}, at {at}.", guide.label);
-            found.push(Finding::new(FindingKind::Comparison, text));
+            found.push(ReportFinding::new(FindingKind::Comparison, text));
         }
     }
     found
@@ -90,7 +91,7 @@ fn between(corners: &[(f64, f64)], x: f64) -> Option<f64> {
 }
 
 /// Compares a variant of an array (degraded, rebuilding, write-through) with the array itself.
-pub fn variants(lines: &Lines) -> Vec<Finding> {
+pub fn variants(lines: &LineChart) -> Vec<ReportFinding> {
     let mut found = Vec::new();
     for series in drawn(lines).filter(|one| !one.subject.variant.is_empty()) {
         let same = |one: &&Series| {
@@ -107,14 +108,14 @@ pub fn variants(lines: &Lines) -> Vec<Finding> {
         let (Some(low), Some(high)) = (low, high) else { continue };
         let range = percent_range(low, high);
         let text = format!("{}: {range} of the {} of {}.", series.subject, lines.y.name, base.subject);
-        found.push(Finding::new(FindingKind::Comparison, text));
+        found.push(ReportFinding::new(FindingKind::Comparison, text));
     }
     found
 }
 
 /// The same tests in another order. A difference beyond the spread of the runs shows that earlier tests have an effect.
 #[must_use]
-pub fn order_effect(first: &Lines, second: &Lines) -> Vec<Finding> {
+pub fn order_effect(first: &LineChart, second: &LineChart) -> Vec<ReportFinding> {
     let mut found = Vec::new();
     for series in first.series.iter().filter(|one| one.mark == Mark::Line) {
         let Some(again) = second.series.iter().find(|one| one.subject == series.subject) else { continue };
@@ -143,7 +144,7 @@ pub fn order_effect(first: &Lines, second: &Lines) -> Vec<Finding> {
             value(&first.y.unit, point.y),
             value(&first.y.unit, other.y)
         );
-        found.push(Finding::new(FindingKind::Warning, text));
+        found.push(ReportFinding::new(FindingKind::Warning, text));
     }
     found
 }
@@ -155,19 +156,19 @@ fn overlap(a: &Point, b: &Point) -> bool {
 
 /// The result of a whole table of ratios: where the numerator is better, and where it is worse.
 #[must_use]
-pub fn ratios(table: &Table, what: &str) -> Option<Finding> {
+pub fn ratios(table: &ReportTable, what: &str) -> Option<ReportFinding> {
     let mut all: Vec<(bool, (f64, String))> = Vec::new();
     for row in &table.rows {
         for (cell, column) in row.cells.iter().zip(&table.columns) {
-            if let Cell::Ratio(value) | Cell::UnsteadyRatio(value) = cell {
-                let is_unsteady = matches!(cell, Cell::UnsteadyRatio(_));
+            if let ReportCell::Ratio(value) | ReportCell::UnsteadyRatio(value) = cell {
+                let is_unsteady = matches!(cell, ReportCell::UnsteadyRatio(_));
                 all.push((is_unsteady, (*value, format!("{} {}, {column}", row.head, table.corner))));
             }
         }
     }
     all.retain(|(_, (value, _))| value.is_finite());
     let text = steady::told_of_some(&all, |some| told_of_ratios(some, what).unwrap_or_default());
-    (!text.is_empty()).then(|| Finding::new(FindingKind::Comparison, text))
+    (!text.is_empty()).then(|| ReportFinding::new(FindingKind::Comparison, text))
 }
 
 /// The sentence about ratios, each with its place. None if there are none.

@@ -1,6 +1,6 @@
 //! Parts that limit the speed, and reasons to doubt a result.
 
-use super::super::data::{Evidence, Finding, FindingKind, GuideKind, Lines, Part, Point};
+use super::super::data::{Evidence, FindingKind, GuideKind, LineChart, MachinePart, Point, ReportFinding};
 use super::super::format::{list, percent, percent_range, place, value};
 use super::super::lines::spread;
 use super::super::table::noisy;
@@ -11,8 +11,8 @@ const ABOVE_LIMIT: f64 = 1.02;
 
 /// The parts that are at their limit at the best point of each line. Lines with the same part share one sentence. Lines
 /// in `explained` have a sentence of their own.
-pub fn limits(lines: &Lines, explained: &[String]) -> Vec<Finding> {
-    let mut parts: Vec<(Part, Vec<String>, f64, f64)> = Vec::new();
+pub fn limits(lines: &LineChart, explained: &[String]) -> Vec<ReportFinding> {
+    let mut parts: Vec<(MachinePart, Vec<String>, f64, f64)> = Vec::new();
     for series in drawn(lines) {
         let name = series.subject.to_string();
         let points = finite(series);
@@ -29,17 +29,17 @@ pub fn limits(lines: &Lines, explained: &[String]) -> Vec<Finding> {
         }
     }
     let all = drawn(lines).count();
-    let sentence = |(part, names, low, high): (Part, Vec<String>, f64, f64)| {
+    let sentence = |(part, names, low, high): (MachinePart, Vec<String>, f64, f64)| {
         let names = if names.len() == all && all > 2 { "all of them".into() } else { list(&names) };
         let busy = percent_range(low.min(1.0), high.min(1.0));
         let text = format!("{part} is the limit of {names} at best ({busy} busy).");
-        Finding::new(FindingKind::Limit, sentence(&text))
+        ReportFinding::new(FindingKind::Limit, sentence(&text))
     };
     parts.into_iter().map(sentence).collect()
 }
 
 /// Warnings about noise, about results above the ceiling of a part, and about results that the generator limits.
-pub fn warnings(lines: &Lines) -> Vec<Finding> {
+pub fn warnings(lines: &LineChart) -> Vec<ReportFinding> {
     let mut found = Vec::new();
     found.extend(noise(lines));
     found.extend(generator(lines));
@@ -47,7 +47,7 @@ pub fn warnings(lines: &Lines) -> Vec<Finding> {
     found
 }
 
-fn noise(lines: &Lines) -> Option<Finding> {
+fn noise(lines: &LineChart) -> Option<ReportFinding> {
     let mut worst: Option<(f64, String, &Point)> = None;
     let (mut count, mut all) = (0_u32, 0_u32);
     for series in &lines.series {
@@ -72,25 +72,30 @@ fn noise(lines: &Lines) -> Option<Finding> {
         place(&lines.x, point.x),
         percent(share)
     );
-    Some(Finding::new(FindingKind::Warning, text))
+    Some(ReportFinding::new(FindingKind::Warning, text))
 }
 
 /// The load of a part during a result.
-fn busy(evidence: &Evidence, wanted: &Part) -> Option<f64> {
+fn busy(evidence: &Evidence, wanted: &MachinePart) -> Option<f64> {
     evidence.loads.iter().find(|load| load.part == *wanted).map(|load| load.busy)
 }
 
-fn generator(lines: &Lines) -> Option<Finding> {
+fn generator(lines: &LineChart) -> Option<ReportFinding> {
     let mut names = Vec::new();
     let mut first: Option<(f64, f64)> = None;
     for series in &lines.series {
         let at_limit = |point: &&Point| {
-            point.evidence.as_ref().and_then(|known| busy(known, &Part::Generator)).is_some_and(|b| b >= BUSY_LIMIT)
+            point
+                .evidence
+                .as_ref()
+                .and_then(|known| busy(known, &MachinePart::Generator))
+                .is_some_and(|b| b >= BUSY_LIMIT)
         };
         let points = finite(series);
         let Some(point) = points.iter().copied().find(at_limit) else { continue };
         names.push(series.subject.to_string());
-        let share = point.evidence.as_ref().and_then(|known| busy(known, &Part::Generator)).unwrap_or(BUSY_LIMIT);
+        let share =
+            point.evidence.as_ref().and_then(|known| busy(known, &MachinePart::Generator)).unwrap_or(BUSY_LIMIT);
         if first.is_none_or(|(x, _)| point.x < x) {
             first = Some((point.x, share));
         }
@@ -102,10 +107,10 @@ fn generator(lines: &Lines) -> Option<Finding> {
         percent(share.min(1.0)),
         list(&names)
     );
-    Some(Finding::new(FindingKind::Warning, text))
+    Some(ReportFinding::new(FindingKind::Warning, text))
 }
 
-fn beyond(lines: &Lines) -> Vec<Finding> {
+fn beyond(lines: &LineChart) -> Vec<ReportFinding> {
     let mut found = Vec::new();
     for guide in lines.guides.iter().filter(|guide| guide.kind == GuideKind::Limit) {
         let [(_, limit)] = guide.corners.as_slice() else { continue };
@@ -120,7 +125,7 @@ fn beyond(lines: &Lines) -> Vec<Finding> {
                     place(&lines.x, top.x),
                     guide.label
                 );
-                found.push(Finding::new(FindingKind::Warning, text));
+                found.push(ReportFinding::new(FindingKind::Warning, text));
             }
         }
     }

@@ -14,9 +14,11 @@ mod steady;
 pub use answer::answer;
 pub use compare::{order_effect, ratios};
 pub use questions::{apart, best_run, changes, enough, part_of_whole};
-pub use scenario::{brief, standings, table as standings_table, verdict, Entry, Group, Scenario};
+pub use scenario::{brief, standings, table as standings_table, verdict, LoadScenario, ScenarioEntry, ScenarioGroup};
 
-use super::data::{Better, Chart, Evidence, Finding, Lines, Load, Mark, Part, Point, Review, Scale, Series, Unit};
+use super::data::{
+    Better, Chart, Evidence, LineChart, MachinePart, Mark, PartLoad, Point, ReportFinding, Review, Scale, Series, Unit,
+};
 use super::format::percent;
 
 /// From this load on a part is the limit.
@@ -43,7 +45,7 @@ pub fn explain(review: &mut Review) {
 
 /// The findings of a chart, the most serious first.
 #[must_use]
-pub fn of_chart(chart: &Chart) -> Vec<Finding> {
+pub fn of_chart(chart: &Chart) -> Vec<ReportFinding> {
     let mut found = match chart {
         Chart::Lines(lines) => of_lines(lines),
         Chart::Bars(_) | Chart::Heat(_) => Vec::new(),
@@ -53,7 +55,7 @@ pub fn of_chart(chart: &Chart) -> Vec<Finding> {
     found
 }
 
-fn of_lines(lines: &Lines) -> Vec<Finding> {
+fn of_lines(lines: &LineChart) -> Vec<ReportFinding> {
     let mut found = limits::warnings(lines);
     let lines = &*steady::lines(lines);
     let (shapes, explained) = shape::shapes(lines);
@@ -72,7 +74,7 @@ pub fn value_at(series: &Series, x: f64) -> Option<f64> {
 }
 
 /// Only lines: findings do not explain the measured points over them.
-fn drawn(lines: &Lines) -> impl Iterator<Item = &Series> {
+fn drawn(lines: &LineChart) -> impl Iterator<Item = &Series> {
     lines.series.iter().filter(|series| series.mark == Mark::Line)
 }
 
@@ -83,13 +85,13 @@ fn finite(series: &Series) -> Vec<&Point> {
 
 /// Is x a load with which y should grow: depth, clients, drives, block size? Larger blocks mean fewer requests, which
 /// needs no explanation.
-fn load_axis(lines: &Lines) -> bool {
+fn load_axis(lines: &LineChart) -> bool {
     let fewer = lines.x.unit == Unit::Bytes && lines.y.unit == Unit::named("IOPS");
     !fewer && (lines.x.scale == Scale::Log2 || lines.x.unit == Unit::None)
 }
 
 /// The best point of a series, by the axis of y.
-fn best<'a>(lines: &Lines, points: &[&'a Point]) -> Option<&'a Point> {
+fn best<'a>(lines: &LineChart, points: &[&'a Point]) -> Option<&'a Point> {
     let by_y = |a: &&&Point, b: &&&Point| a.y.total_cmp(&b.y);
     match lines.y.better {
         // If several are equal, the first one: the lowest load that reaches this value.
@@ -99,16 +101,16 @@ fn best<'a>(lines: &Lines, points: &[&'a Point]) -> Option<&'a Point> {
 }
 
 /// The busiest part, the load generator aside.
-fn busiest(evidence: &Evidence) -> Option<&Load> {
-    let real = |load: &&Load| load.busy.is_finite() && load.part != Part::Generator;
+fn busiest(evidence: &Evidence) -> Option<&PartLoad> {
+    let real = |load: &&PartLoad| load.busy.is_finite() && load.part != MachinePart::Generator;
     evidence.loads.iter().filter(real).rev().max_by(|a, b| a.busy.total_cmp(&b.busy))
 }
 
 /// The busiest of several parts below their limit, in words.
-fn working(load: &Load) -> String {
+fn working(load: &PartLoad) -> String {
     let busy = percent(load.busy.min(1.0));
     match load.part {
-        Part::Drives => format!("the busiest drive works {busy} of the time"),
+        MachinePart::Drives => format!("the busiest drive works {busy} of the time"),
         _ => format!("the busiest, {}, works {busy} of the time", load.part),
     }
 }
@@ -125,7 +127,7 @@ fn cause(point: &Point) -> Option<String> {
 }
 
 /// The part that is at its limit, if any.
-fn limit(point: &Point) -> Option<&Load> {
+fn limit(point: &Point) -> Option<&PartLoad> {
     point.evidence.as_ref().and_then(busiest).filter(|load| load.busy >= BUSY_LIMIT)
 }
 

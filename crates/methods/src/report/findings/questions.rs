@@ -1,6 +1,6 @@
 //! Answers besides the best array: the useful cache size, the spread of repetitions, the effect of a change.
 
-use super::super::data::{Bar, Bars, Better, Lines, Point, Series};
+use super::super::data::{Bar, Bars, Better, LineChart, Point, Series};
 use super::super::format::{change, fixed, list, percent, place, value};
 use super::{best, drawn, finite, steady, value_at, TIE};
 
@@ -10,7 +10,7 @@ const JUDGED_MIN: usize = 2;
 /// The useful cache size: for each line the first position that is equal to its best one. Lines with the same position
 /// are combined.
 #[must_use]
-pub fn enough(lines: &Lines, what: &str) -> String {
+pub fn enough(lines: &LineChart, what: &str) -> String {
     let all = lines;
     steady::told_of_lines(lines, |lines| {
         let mut places: Vec<(f64, Vec<String>)> = Vec::new();
@@ -36,13 +36,13 @@ pub fn enough(lines: &Lines, what: &str) -> String {
 }
 
 /// Was a smaller size left out? Then it is not known which one is the smallest.
-fn is_left_out_before(all: &Lines, kept: &Series, x: f64) -> bool {
+fn is_left_out_before(all: &LineChart, kept: &Series, x: f64) -> bool {
     let whole = drawn(all).find(|series| series.subject == kept.subject);
     let is_left_out = |point: &&Point| point.unsteady && point.x < x && value_at(kept, point.x).is_none();
     whole.is_some_and(|whole| finite(whole).iter().any(is_left_out))
 }
 
-fn first_level<'a>(lines: &Lines, series: &'a Series) -> Option<&'a Point> {
+fn first_level<'a>(lines: &LineChart, series: &'a Series) -> Option<&'a Point> {
     let points = finite(series);
     let best = best(lines, &points)?.y;
     points.into_iter().find(|point| (point.y - best).abs() <= TIE * best.abs())
@@ -132,7 +132,7 @@ pub fn changes(all: &[(f64, String)]) -> Option<String> {
 
 /// The figure of a part of the array as a share of that of the whole array, at positions that both have.
 #[must_use]
-pub fn part_of_whole(part: &Lines, whole: &Lines, what: &str) -> String {
+pub fn part_of_whole(part: &LineChart, whole: &LineChart, what: &str) -> String {
     steady::told_of_both(part, whole, |part, whole| {
         let mut all: Vec<(f64, String)> = Vec::new();
         for series in drawn(part) {

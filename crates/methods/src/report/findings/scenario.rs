@@ -1,7 +1,9 @@
 //! The best array for each use, in sentences: the order, the lead, the cause that the counters show, and reasons to
 //! doubt the result.
 
-use super::super::data::{Cell, Effect, Evidence, Part, Point, Row, Subject, Table, Unit};
+use super::super::data::{
+    Effect, Evidence, MachinePart, Point, ReportCell, ReportRow, ReportSubject, ReportTable, Unit,
+};
 use super::super::format::{fixed, list, percent, value};
 use super::compare::times;
 use super::{busiest, cause, TIE};
@@ -16,7 +18,7 @@ const RANKED_TOLD: usize = 6;
 
 /// A use of arrays, with the result of each array. More is better.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
+pub struct LoadScenario {
     /// `File server`.
     pub name: String,
     /// The meaning of the figure: `rating R1`, `4 streams read`.
@@ -24,14 +26,14 @@ pub struct Scenario {
     /// Unit of the figure.
     pub unit: Unit,
     /// One entry for each array.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ScenarioEntry>,
 }
 
 /// An array in a scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ScenarioEntry {
     /// The array.
-    pub subject: Subject,
+    pub subject: ReportSubject,
     /// Its figure.
     pub value: Point,
     /// The results from which the figure is computed: the load as text, and the result. Arrays are compared at equal
@@ -41,37 +43,37 @@ pub struct Entry {
     pub flagged: usize,
 }
 
-impl Scenario {
+impl LoadScenario {
     /// The entries, the best first.
-    fn sorted(&self) -> Vec<&Entry> {
-        let mut all: Vec<&Entry> = self.entries.iter().filter(|entry| entry.value.y.is_finite()).collect();
+    fn sorted(&self) -> Vec<&ScenarioEntry> {
+        let mut all: Vec<&ScenarioEntry> = self.entries.iter().filter(|entry| entry.value.y.is_finite()).collect();
         all.sort_by(|a, b| b.value.y.total_cmp(&a.value.y));
         all
     }
 
     /// The arrays that are equal to the best, and the others, the best first.
-    fn split(&self) -> (Vec<&Entry>, Vec<&Entry>) {
+    fn split(&self) -> (Vec<&ScenarioEntry>, Vec<&ScenarioEntry>) {
         let all = self.sorted();
         let top = all.first().map_or(0.0, |entry| entry.value.y);
         all.into_iter().partition(|entry| top - entry.value.y <= TIE * top)
     }
 
-    fn figure(&self, entry: &Entry) -> String {
+    fn figure(&self, entry: &ScenarioEntry) -> String {
         value(&self.unit, entry.value.y)
     }
 }
 
-fn names(entries: &[&Entry]) -> String {
+fn names(entries: &[&ScenarioEntry]) -> String {
     list(&entries.iter().map(|entry| entry.subject.to_string()).collect::<Vec<_>>())
 }
 
 /// The verdict on a scenario.
 #[must_use]
-pub fn verdict(scenario: &Scenario) -> String {
+pub fn verdict(scenario: &LoadScenario) -> String {
     let (leaders, others) = scenario.split();
     let Some(first) = leaders.first() else { return String::new() };
     let mut parts = vec![order(scenario, &leaders, &others)];
-    let safe = |entry: &&&Entry| entry.subject.level.redundant();
+    let safe = |entry: &&&ScenarioEntry| entry.subject.level.redundant();
     if !leaders.iter().any(|entry| entry.subject.level.redundant()) {
         if let Some(best) = others.iter().find(safe) {
             let (name, figure) = (&best.subject, scenario.figure(best));
@@ -87,15 +89,16 @@ pub fn verdict(scenario: &Scenario) -> String {
             parts.push(why(first, bought));
         }
     }
-    let compared: Vec<&Entry> = leaders.iter().chain(others.first()).copied().collect();
+    let compared: Vec<&ScenarioEntry> = leaders.iter().chain(others.first()).copied().collect();
     parts.extend(doubts(&compared));
     parts.retain(|part| !part.is_empty());
     parts.join(" ")
 }
 
 /// The leaders survive no loss of a drive; of a target that existed before the review this is not known.
-fn survival(leaders: &[&Entry]) -> String {
-    let existing: Vec<&Entry> = leaders.iter().copied().filter(|entry| !entry.subject.name.is_empty()).collect();
+fn survival(leaders: &[&ScenarioEntry]) -> String {
+    let existing: Vec<&ScenarioEntry> =
+        leaders.iter().copied().filter(|entry| !entry.subject.name.is_empty()).collect();
     match (existing.len(), leaders.len()) {
         (0, 1) => "It survives no loss of a drive".into(),
         (0, _) => "These survive no loss of a drive".into(),
@@ -104,11 +107,11 @@ fn survival(leaders: &[&Entry]) -> String {
     }
 }
 
-fn order(scenario: &Scenario, leaders: &[&Entry], others: &[&Entry]) -> String {
+fn order(scenario: &LoadScenario, leaders: &[&ScenarioEntry], others: &[&ScenarioEntry]) -> String {
     let what = &scenario.what;
     let first = leaders[0];
     let top = scenario.figure(first);
-    let against = |other: &Entry| times(first.value.y / other.value.y);
+    let against = |other: &ScenarioEntry| times(first.value.y / other.value.y);
     match (leaders, others) {
         ([one], []) => format!("{}: {top} ({what}); there is nothing to compare it with.", one.subject),
         (many, []) => format!("{} are level with {top} ({what}).", names(many)),
@@ -125,12 +128,12 @@ fn order(scenario: &Scenario, leaders: &[&Entry], others: &[&Entry]) -> String {
     }
 }
 
-const fn single() -> Subject {
-    Subject::new(super::super::data::Level::Single, 1)
+const fn single() -> ReportSubject {
+    ReportSubject::new(super::super::data::Level::Single, 1)
 }
 
 /// The cause of one array's lead over another, from the counters of both at the load with the largest difference.
-fn why(first: &Entry, second: &Entry) -> String {
+fn why(first: &ScenarioEntry, second: &ScenarioEntry) -> String {
     let pair = first.places.iter().filter_map(|(place, point)| {
         let (_, other) = second.places.iter().find(|(known, _)| known == place)?;
         (point.y / other.y).is_finite().then_some((place, point, other))
@@ -162,7 +165,7 @@ fn why(first: &Entry, second: &Entry) -> String {
 
 /// The costs for each request that differ most: commands to drives, and decisions of the engine that cost time. An array
 /// without any count was not run by this engine.
-fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<String> {
+fn rates(a: &ReportSubject, of_a: &Evidence, b: &ReportSubject, of_b: &Evidence) -> Option<String> {
     if of_a.rates.is_empty() || of_b.rates.is_empty() {
         return None;
     }
@@ -198,17 +201,20 @@ fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<S
 }
 
 /// The limits of both.
-fn limits((a, x, of_a): (&Subject, &Point, &Evidence), (b, y, of_b): (&Subject, &Point, &Evidence)) -> Option<String> {
+fn limits(
+    (a, x, of_a): (&ReportSubject, &Point, &Evidence),
+    (b, y, of_b): (&ReportSubject, &Point, &Evidence),
+) -> Option<String> {
     let (one, two) = (busiest(of_a)?, busiest(of_b)?);
     if one.part == two.part {
         let (least, most) = (one.busy.min(two.busy).min(1.0), one.busy.max(two.busy).min(1.0));
         let busy = super::super::format::percent_range(least, most);
         return Some(match one.part {
-            Part::Drives if most - least >= RATE_LEAST => {
+            MachinePart::Drives if most - least >= RATE_LEAST => {
                 let share = |busy: f64| percent(busy.min(1.0));
                 format!("the busiest drive works {} of the time, that of {a} {}", share(two.busy), share(one.busy))
             }
-            Part::Drives => format!("the busiest drive of each works {busy} of the time"),
+            MachinePart::Drives => format!("the busiest drive of each works {busy} of the time"),
             _ => format!("the busiest part of both is {} ({busy})", one.part),
         });
     }
@@ -216,9 +222,9 @@ fn limits((a, x, of_a): (&Subject, &Point, &Evidence), (b, y, of_b): (&Subject, 
 }
 
 /// Reasons to doubt the order.
-fn doubts(compared: &[&Entry]) -> Vec<String> {
-    let unsteady: Vec<&Entry> = compared.iter().copied().filter(|entry| entry.value.unsteady).collect();
-    let flagged: Vec<&Entry> = compared.iter().copied().filter(|entry| entry.flagged > 0).collect();
+fn doubts(compared: &[&ScenarioEntry]) -> Vec<String> {
+    let unsteady: Vec<&ScenarioEntry> = compared.iter().copied().filter(|entry| entry.value.unsteady).collect();
+    let flagged: Vec<&ScenarioEntry> = compared.iter().copied().filter(|entry| entry.flagged > 0).collect();
     let mut words = Vec::new();
     if !unsteady.is_empty() {
         words.push(format!("results of {} were not steady", names(&unsteady)));
@@ -241,18 +247,18 @@ fn doubts(compared: &[&Entry]) -> Vec<String> {
 /// Arrays that have a figure in all scenarios, by the geometric mean of their shares of the best figure, with these
 /// shares.
 #[must_use]
-pub fn standings(scenarios: &[Scenario]) -> Vec<(Subject, f64, Vec<f64>)> {
+pub fn standings(scenarios: &[LoadScenario]) -> Vec<(ReportSubject, f64, Vec<f64>)> {
     let Some(first) = scenarios.first() else { return Vec::new() };
-    let shares = |subject: &Subject| -> Option<Vec<f64>> {
-        let share = |scenario: &Scenario| {
+    let shares = |subject: &ReportSubject| -> Option<Vec<f64>> {
+        let share = |scenario: &LoadScenario| {
             let best = scenario.sorted().first()?.value.y;
-            let own = scenario.entries.iter().find(|entry| entry.subject == *subject)?.value.y;
-            Some(own / best).filter(|share| share.is_finite() && *share > 0.0)
+            let value = scenario.entries.iter().find(|entry| entry.subject == *subject)?.value.y;
+            Some(value / best).filter(|share| share.is_finite() && *share > 0.0)
         };
         scenarios.iter().map(share).collect()
     };
     let mean = |shares: &[f64]| (shares.iter().map(|share| share.ln()).sum::<f64>() / shares.len() as f64).exp();
-    let mut found: Vec<(Subject, f64, Vec<f64>)> = first
+    let mut found: Vec<(ReportSubject, f64, Vec<f64>)> = first
         .entries
         .iter()
         .filter_map(|entry| {
@@ -267,7 +273,7 @@ pub fn standings(scenarios: &[Scenario]) -> Vec<(Subject, f64, Vec<f64>)> {
 /// The shares of the best figure as a table, the best array first. Measured and simulated arrays have groups of their
 /// own, in each of which shares are of its best array. `None` if there is only one scenario or one array.
 #[must_use]
-pub fn table(groups: &[Group]) -> Option<Table> {
+pub fn table(groups: &[ScenarioGroup]) -> Option<ReportTable> {
     let mut names: Vec<&str> = Vec::new();
     for scenario in groups.iter().flat_map(|group| &group.scenarios) {
         if !names.contains(&scenario.name.as_str()) {
@@ -276,21 +282,21 @@ pub fn table(groups: &[Group]) -> Option<Table> {
     }
     let mut rows = Vec::new();
     for group in groups {
-        let own: Vec<&str> = group.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+        let names: Vec<&str> = group.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
         for (subject, mean, shares) in standings(&group.scenarios) {
             let share = |name: &&str| {
-                let place = own.iter().position(|known| known == name);
-                Cell::Text(place.map_or_else(|| "-".into(), |place| percent(shares[place])))
+                let place = names.iter().position(|known| known == name);
+                ReportCell::Text(place.map_or_else(|| "-".into(), |place| percent(shares[place])))
             };
-            let cells = std::iter::once(Cell::Text(percent(mean))).chain(names.iter().map(share)).collect();
-            rows.push(Row { head: subject.to_string(), level: Some(subject.level), cells });
+            let cells = std::iter::once(ReportCell::Text(percent(mean))).chain(names.iter().map(share)).collect();
+            rows.push(ReportRow { head: subject.to_string(), level: Some(subject.level), cells });
         }
     }
     if names.len() < 2 || rows.len() < 2 {
         return None;
     }
     let kind = if groups.len() > 1 { "of its kind" } else { "array" };
-    Some(Table {
+    Some(ReportTable {
         caption: format!("Share of the best {kind} in each scenario"),
         corner: "array".into(),
         columns: std::iter::once("all").chain(names).map(str::to_owned).collect(),
@@ -302,16 +308,16 @@ pub fn table(groups: &[Group]) -> Option<Table> {
 
 /// Arrays that are compared with each other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct ScenarioGroup {
     /// `measured` or `simulated` if a report has both, otherwise empty.
     pub kind: String,
     /// The scenarios with these arrays alone.
-    pub scenarios: Vec<Scenario>,
+    pub scenarios: Vec<LoadScenario>,
 }
 
 /// The order of the arrays of a group over all scenarios, and the best array in each.
 #[must_use]
-pub fn brief(group: &Group) -> Vec<String> {
+pub fn brief(group: &ScenarioGroup) -> Vec<String> {
     let scenarios = &group.scenarios;
     let kind = if group.kind.is_empty() { String::new() } else { format!(" {}", group.kind) };
     let mut lines = Vec::new();
@@ -341,11 +347,11 @@ pub fn brief(group: &Group) -> Vec<String> {
 }
 
 /// The best array in each scenario, among the arrays that count.
-fn wins(scenarios: &[Scenario], what: &str, counts: fn(&Entry) -> bool) -> Option<String> {
+fn wins(scenarios: &[LoadScenario], what: &str, counts: fn(&ScenarioEntry) -> bool) -> Option<String> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for scenario in scenarios {
         let entries = scenario.entries.iter().filter(|entry| counts(entry)).cloned().collect();
-        let of_these = Scenario { entries, ..scenario.clone() };
+        let of_these = LoadScenario { entries, ..scenario.clone() };
         if of_these.entries.is_empty() || scenario.entries.len() < 2 {
             continue;
         }
@@ -368,26 +374,26 @@ fn small(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::data::{Load, Rate};
+    use super::super::super::data::{DecisionRate, PartLoad};
     use super::*;
 
-    fn entry(name: &str, y: f64, rmw: f64) -> Entry {
-        let rates = vec![Rate { what: "read-modify-writes".into(), effect: Effect::Cost, per_request: rmw }];
+    fn entry(name: &str, y: f64, rmw: f64) -> ScenarioEntry {
+        let rates = vec![DecisionRate { what: "read-modify-writes".into(), effect: Effect::Cost, per_request: rmw }];
         // A read-modify-write of one block takes four commands in place of one.
         let commands = Some(1.0 + 3.0 * rmw);
-        let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy: 0.97 }], rates, commands };
+        let evidence = Evidence { loads: vec![PartLoad { part: MachinePart::Drives, busy: 0.97 }], rates, commands };
         let point = Point::exact(0.0, y).with(evidence);
         let places = vec![("at 16 outstanding".to_owned(), point.clone())];
-        Entry {
-            subject: Subject::from(name.parse::<crate::cell::Subject>().unwrap()),
+        ScenarioEntry {
+            subject: ReportSubject::from(name.parse::<crate::cell::Subject>().unwrap()),
             value: point,
             places,
             flagged: 0,
         }
     }
 
-    fn scenario(name: &str, entries: Vec<Entry>) -> Scenario {
-        Scenario { name: name.into(), what: "rating R1".into(), unit: Unit::named("IOPS"), entries }
+    fn scenario(name: &str, entries: Vec<ScenarioEntry>) -> LoadScenario {
+        LoadScenario { name: name.into(), what: "rating R1".into(), unit: Unit::named("IOPS"), entries }
     }
 
     #[test]
@@ -419,7 +425,7 @@ mod tests {
                     "destage full" | "read primary" | "read least pending" => Effect::Free,
                     _ => Effect::Cost,
                 };
-                let rate = |(what, per_request): &(&str, f64)| Rate {
+                let rate = |(what, per_request): &(&str, f64)| DecisionRate {
                     what: (*what).into(),
                     effect: effect(what),
                     per_request: *per_request,
@@ -460,7 +466,7 @@ mod tests {
         assert!(text.contains("No counter shows why RAID 5 x4 is slower."), "{text}");
         assert!(text.ends_with("Distrust: results of RAID 10 x4 and RAID 5 x4 were not steady."), "{text}");
         // A target that exists has no counters, and what it survives is not known.
-        entries[0].subject = Subject::from(crate::cell::Subject::Single).named("md");
+        entries[0].subject = ReportSubject::from(crate::cell::Subject::Single).named("md");
         let text = verdict(&scenario("File server", entries));
         let wanted =
             "Whether md survives the loss of a drive is not known; RAID 5 x4 is the best that does, with 200 IOPS. \
@@ -480,7 +486,8 @@ mod tests {
         // RAID 5 has a quarter in one scenario and the whole in the other: the geometric mean is a half.
         let means: Vec<f64> = standings(&all).iter().map(|(_, mean, _)| *mean).collect();
         assert!((means[0] - 1.0).abs() < 1e-12 && (means[1] - 0.5).abs() < 1e-12, "{means:?}");
-        let group = |kind: &str, scenarios: &[Scenario]| Group { kind: kind.into(), scenarios: scenarios.to_vec() };
+        let group =
+            |kind: &str, scenarios: &[LoadScenario]| ScenarioGroup { kind: kind.into(), scenarios: scenarios.to_vec() };
         assert_eq!(
             brief(&group("", &all)),
             [
@@ -489,13 +496,13 @@ mod tests {
                 "Best array that survives the loss of a drive: RAID 5 x4 (file server and video server).",
             ]
         );
-        assert_eq!(table(&[group("", &all)]).unwrap().rows[1].cells[0], Cell::Text(percent(0.5)));
+        assert_eq!(table(&[group("", &all)]).unwrap().rows[1].cells[0], ReportCell::Text(percent(0.5)));
         assert_eq!(table(&[group("", &all[..1])]), None);
         // Measured and simulated arrays are ranked apart, each by the best of its kind.
         let one = [scenario("File server", vec![entry("raid0x4", 40_000.0, 0.0), entry("raid5x4", 20_000.0, 0.0)])];
         let both = [group("measured", &one), group("simulated", &all)];
         let rows: Vec<_> = table(&both).unwrap().rows.into_iter().map(|row| row.cells).collect();
-        let text = |words: &str| Cell::Text(words.into());
+        let text = |words: &str| ReportCell::Text(words.into());
         assert_eq!(rows[1], [text("50 %"), text("50 %"), text("-")]);
         assert_eq!(rows[2], [text("100 %"), text("100 %"), text("100 %")]);
         assert_eq!(

@@ -1,6 +1,6 @@
 //! The causes of a line's shape: where it becomes flat, has a dip or falls, and the differences at that point.
 
-use super::super::data::{Better, Evidence, Finding, FindingKind, Lines, Part, Point, Scale, Series};
+use super::super::data::{Better, Evidence, FindingKind, LineChart, MachinePart, Point, ReportFinding, Scale, Series};
 use super::super::format::{list, number, percent, percent_range, place, rate as rounded, value};
 use super::{best, cause, drawn, finite, limit, load_axis};
 
@@ -20,7 +20,7 @@ const BUSY_STEP: f64 = 0.10;
 const TAIL: (f64, f64) = (50.0, 99.0);
 
 /// Sentences about shapes, and the names of the lines whose limit they contain.
-pub fn shapes(lines: &Lines) -> (Vec<Finding>, Vec<String>) {
+pub fn shapes(lines: &LineChart) -> (Vec<ReportFinding>, Vec<String>) {
     if lines.x.scale == Scale::Nines {
         return (drawn(lines).filter_map(|series| tail(lines, series)).collect(), Vec::new());
     }
@@ -50,13 +50,13 @@ struct Level {
     /// `levels off at 203 MB/s from 32 KiB on`, without the verb.
     place: String,
     /// The part that is at its limit, and its load.
-    limit: Option<(Part, f64)>,
+    limit: Option<(MachinePart, f64)>,
     /// Otherwise the busiest part, as text.
     cause: Option<String>,
 }
 
 impl Level {
-    fn of(lines: &Lines, series: &Series, points: &[&Point]) -> Self {
+    fn of(lines: &LineChart, series: &Series, points: &[&Point]) -> Self {
         let top = best(lines, points).unwrap_or(points[0]);
         // The limit shows best at the highest load.
         let last = points[points.len() - 1];
@@ -70,9 +70,9 @@ impl Level {
 }
 
 /// Sentences about flat parts. Those with the same limit are combined.
-fn flat_parts(levels: &[Level]) -> Vec<Finding> {
+fn flat_parts(levels: &[Level]) -> Vec<ReportFinding> {
     let part = |level: &Level| level.limit.as_ref().map(|(part, _)| part.clone());
-    let mut kinds: Vec<(Option<Part>, bool)> = Vec::new();
+    let mut kinds: Vec<(Option<MachinePart>, bool)> = Vec::new();
     for level in levels {
         let kind = (part(level), level.cause.is_some());
         if !kinds.contains(&kind) {
@@ -95,7 +95,7 @@ fn flat_parts(levels: &[Level]) -> Vec<Finding> {
             (None, Some(_)) => ": no part of the machine is at its limit".into(),
             (None, None) => String::new(),
         };
-        found.push(Finding::new(FindingKind::Shape, format!("{}{why}.", list(&places))));
+        found.push(ReportFinding::new(FindingKind::Shape, format!("{}{why}.", list(&places))));
     }
     found
 }
@@ -116,7 +116,7 @@ fn level_from(points: &[&Point]) -> Option<usize> {
 }
 
 /// A fall from the highest value to the last one.
-fn fall(lines: &Lines, series: &Series, points: &[&Point]) -> Option<Finding> {
+fn fall(lines: &LineChart, series: &Series, points: &[&Point]) -> Option<ReportFinding> {
     let top = best(lines, points)?;
     let last = points.last()?;
     let steady = points.windows(2).skip_while(|pair| pair[0].x < top.x).all(|pair| pair[1].y <= pair[0].y);
@@ -137,11 +137,11 @@ fn fall(lines: &Lines, series: &Series, points: &[&Point]) -> Option<Finding> {
         text.push_str(&format!(": {cause}"));
     }
     text.push('.');
-    Some(Finding::new(FindingKind::Shape, text))
+    Some(ReportFinding::new(FindingKind::Shape, text))
 }
 
 /// A result that is worse than both neighbours by more than the spread of the runs.
-fn dip(lines: &Lines, series: &Series, three: &[&Point]) -> Option<Finding> {
+fn dip(lines: &LineChart, series: &Series, three: &[&Point]) -> Option<ReportFinding> {
     let [before, here, after] = three else { return None };
     let word = match lines.y.better {
         Better::Higher => {
@@ -170,7 +170,7 @@ fn dip(lines: &Lines, series: &Series, three: &[&Point]) -> Option<Finding> {
         None => (),
     }
     text.push('.');
-    Some(Finding::new(FindingKind::Shape, text))
+    Some(ReportFinding::new(FindingKind::Shape, text))
 }
 
 /// The event whose frequency differs here, or the part whose load is higher.
@@ -228,7 +228,7 @@ fn loads(here: &Evidence, beside: &[&Evidence]) -> Option<String> {
 }
 
 /// The factor by which the slowest percent is slower.
-fn tail(lines: &Lines, series: &Series) -> Option<Finding> {
+fn tail(lines: &LineChart, series: &Series) -> Option<ReportFinding> {
     let usual = super::value_at(series, TAIL.0)?;
     let rare = super::value_at(series, TAIL.1)?;
     let ratio = rare / usual;
@@ -246,5 +246,5 @@ fn tail(lines: &Lines, series: &Series) -> Option<Finding> {
         text.push_str(&format!("; the slowest takes {}", value(&lines.y.unit, slowest)));
     }
     text.push('.');
-    Some(Finding::new(FindingKind::Shape, text))
+    Some(ReportFinding::new(FindingKind::Shape, text))
 }

@@ -1,6 +1,6 @@
 //! Results that were not steady when they were measured. Sentences leave them out if there are other results.
 
-use super::super::data::{Bars, Better, Lines, Mark, Point};
+use super::super::data::{Bars, Better, LineChart, Mark, Point};
 use std::borrow::Cow;
 
 /// The number of unsteady results, and the number of all results.
@@ -10,13 +10,13 @@ fn count<'a>(points: impl Iterator<Item = &'a Point>) -> (usize, usize) {
         .fold((0, 0), |(unsteady, all), point| (unsteady + usize::from(point.unsteady), all + 1))
 }
 
-fn of_lines(lines: &Lines) -> (usize, usize) {
+fn of_lines(lines: &LineChart) -> (usize, usize) {
     count(lines.series.iter().flat_map(|series| &series.points))
 }
 
 /// Lines without unsteady points. All points are kept if none was steady. All are also kept if measured points are
 /// drawn over predicted lines, because neither has a meaning without the other.
-pub fn lines(all: &Lines) -> Cow<'_, Lines> {
+pub fn lines(all: &LineChart) -> Cow<'_, LineChart> {
     let (unsteady, points) = of_lines(all);
     let is_overlay = all.series.iter().any(|series| series.mark == Mark::Points);
     if unsteady == 0 || unsteady == points || is_overlay {
@@ -28,13 +28,13 @@ pub fn lines(all: &Lines) -> Cow<'_, Lines> {
 }
 
 /// A sentence about lines.
-pub fn told_of_lines(all: &Lines, tell: impl Fn(&Lines) -> String) -> String {
+pub fn told_of_lines(all: &LineChart, tell: impl Fn(&LineChart) -> String) -> String {
     with_unsteady(of_lines(all), || left(decided(all), &tell), || tell(all))
 }
 
 /// Lines without unsteady points, and without the positions at which an unsteady point is better than all steady ones:
 /// the best line there is not known.
-fn decided(all: &Lines) -> Cow<'_, Lines> {
+fn decided(all: &LineChart) -> Cow<'_, LineChart> {
     let mut kept = lines(all);
     let is_better = |a: f64, b: f64| match all.y.better {
         Better::Lower => a < b,
@@ -54,13 +54,13 @@ fn decided(all: &Lines) -> Cow<'_, Lines> {
 }
 
 /// A sentence about two charts of lines.
-pub fn told_of_both(one: &Lines, other: &Lines, tell: impl Fn(&Lines, &Lines) -> String) -> String {
+pub fn told_of_both(one: &LineChart, other: &LineChart, tell: impl Fn(&LineChart, &LineChart) -> String) -> String {
     let (a, b) = (of_lines(one), of_lines(other));
     with_unsteady((a.0 + b.0, a.1 + b.1), || tell(&lines(one), &lines(other)), || tell(one, other))
 }
 
 /// A sentence about the remaining lines; none if no point was left out.
-fn left(kept: Cow<'_, Lines>, tell: impl Fn(&Lines) -> String) -> String {
+fn left(kept: Cow<'_, LineChart>, tell: impl Fn(&LineChart) -> String) -> String {
     match kept {
         Cow::Borrowed(_) => String::new(),
         Cow::Owned(kept) => tell(&kept),

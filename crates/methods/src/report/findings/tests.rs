@@ -2,27 +2,34 @@
 
 use super::*;
 use crate::report::data::{
-    Axis, Bar, Bars, Cell, Effect, FindingKind, Guide, GuideKind, Level, Load, Point, Rate, Row, Subject, Table, Unit,
+    Bar, Bars, ChartAxis, DecisionRate, Effect, FindingKind, Guide, GuideKind, Level, PartLoad, Point, ReportCell,
+    ReportRow, ReportSubject, ReportTable, Unit,
 };
 
-fn depth() -> Axis {
-    Axis::new("outstanding", Unit::None, Scale::Log2)
+fn depth() -> ChartAxis {
+    ChartAxis::new("outstanding", Unit::None, Scale::Log2)
 }
 
-fn speed() -> Axis {
-    Axis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher)
+fn speed() -> ChartAxis {
+    ChartAxis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher)
 }
 
-fn busy(part: Part, busy: f64) -> Evidence {
-    Evidence { loads: vec![Load { part, busy }, Load { part: Part::Parity, busy: 0.2 }], rates: vec![], commands: None }
+fn busy(part: MachinePart, busy: f64) -> Evidence {
+    Evidence {
+        loads: vec![PartLoad { part, busy }, PartLoad { part: MachinePart::Parity, busy: 0.2 }],
+        rates: vec![],
+        commands: None,
+    }
 }
 
 fn bus(share: f64) -> Evidence {
-    busy(Part::Bus("PCI 64/33".into()), share)
+    busy(MachinePart::Bus("PCI 64/33".into()), share)
 }
 
 fn series(name: &str, points: Vec<Point>) -> Series {
-    let Ok(subject) = name.parse::<crate::cell::Subject>().map(Subject::from) else { panic!("no subject: {name}") };
+    let Ok(subject) = name.parse::<crate::cell::Subject>().map(ReportSubject::from) else {
+        panic!("no subject: {name}")
+    };
     Series::line(subject, points)
 }
 
@@ -35,11 +42,11 @@ fn plain(name: &str, ys: &[f64]) -> Series {
     series(name, ys.iter().map(point).collect())
 }
 
-fn lines(series: Vec<Series>) -> Lines {
-    Lines { x: depth(), y: speed(), series, guides: vec![] }
+fn lines(series: Vec<Series>) -> LineChart {
+    LineChart { x: depth(), y: speed(), series, guides: vec![] }
 }
 
-fn texts(lines: &Lines) -> Vec<String> {
+fn texts(lines: &LineChart) -> Vec<String> {
     of_chart(&Chart::Lines(lines.clone())).into_iter().map(|finding| finding.text).collect()
 }
 
@@ -86,8 +93,8 @@ fn a_dip_is_explained_by_what_happened_more_often_there() {
         loads: vec![],
         commands: None,
         rates: vec![
-            Rate { what: "read-modify-write".into(), effect: Effect::Cost, per_request },
-            Rate { what: "read-ahead".into(), effect: Effect::Cost, per_request: 0.5 },
+            DecisionRate { what: "read-modify-write".into(), effect: Effect::Cost, per_request },
+            DecisionRate { what: "read-ahead".into(), effect: Effect::Cost, per_request: 0.5 },
         ],
     };
     let points = vec![
@@ -113,7 +120,7 @@ fn a_dip_within_the_spread_of_the_runs_is_none() {
 #[test]
 fn a_fall_is_reported_relative_to_its_peak() {
     let points = [(1.0, 50.0, 0.5), (2.0, 90.0, 0.7), (4.0, 80.0, 0.8), (8.0, 60.0, 0.99)];
-    let part = Part::ControllerCpu;
+    let part = MachinePart::ControllerCpu;
     let points = points.iter().map(|&(x, y, share)| Point::exact(x, y).with(busy(part.clone(), share))).collect();
     let found = texts(&lines(vec![series("raid50x8", points)]));
     let wanted = "RAID 50 x8 falls from 90.0 MB/s at 2 outstanding to 60.0 MB/s at 8 outstanding: the controller's \
@@ -133,7 +140,7 @@ fn lines_with_the_same_limit_share_a_sentence() {
 fn doubtful_results_are_warned_of_first() {
     let mut all = lines(vec![series(
         "raid0x2",
-        vec![Point::exact(1.0, 300.0), Point::exact(2.0, 700.0).with(busy(Part::Generator, 0.95))],
+        vec![Point::exact(1.0, 300.0), Point::exact(2.0, 700.0).with(busy(MachinePart::Generator, 0.95))],
     )]);
     all.guides.push(Guide {
         label: "DMI 2".into(),
@@ -179,7 +186,7 @@ fn shares_of_the_ideal_and_of_the_healthy_array_are_reported() {
     let mut degraded = plain("raid5x4", &[40.0, 62.0]);
     degraded.subject.variant = "degraded".into();
     let mut all = lines(vec![plain("raid5x4", &[100.0, 100.0]), degraded]);
-    let subject = Subject::new(Level::Raid5, 4);
+    let subject = ReportSubject::new(Level::Raid5, 4);
     let corners = vec![(1.0, 110.0), (2.0, 125.0)];
     all.guides.push(Guide { label: "3 x single".into(), kind: GuideKind::Ideal, subject: Some(subject), corners });
     let wanted = [
@@ -191,10 +198,10 @@ fn shares_of_the_ideal_and_of_the_healthy_array_are_reported() {
 
 #[test]
 fn tails_of_distributions_are_reported() {
-    let axis = Axis::new("latency", Unit::named("us"), Scale::Log10).better(Better::Lower);
+    let axis = ChartAxis::new("latency", Unit::named("us"), Scale::Log10).better(Better::Lower);
     let points = |f: f64| vec![Point::exact(50.0, 20.0), Point::exact(99.0, 100.0 * f), Point::exact(100.0, 20_000.0)];
-    let all = Lines {
-        x: Axis::new("requests", Unit::Percent, Scale::Nines),
+    let all = LineChart {
+        x: ChartAxis::new("requests", Unit::Percent, Scale::Nines),
         y: axis,
         series: vec![series("single", points(1.0)), series("raid1x2", points(0.5))],
         guides: vec![],
@@ -230,16 +237,16 @@ fn answers_name_the_leader_and_its_lead() {
 
 #[test]
 fn tables_of_ratios_are_summed_up() {
-    let row = |head: &str, cells: &[f64]| Row {
+    let row = |head: &str, cells: &[f64]| ReportRow {
         head: head.into(),
         level: None,
-        cells: cells.iter().map(|&ratio| Cell::Ratio(ratio)).collect(),
+        cells: cells.iter().map(|&ratio| ReportCell::Ratio(ratio)).collect(),
     };
-    let mut table = Table {
+    let mut table = ReportTable {
         corner: "% reads".into(),
         columns: vec!["depth 1".into(), "depth 16".into()],
         rows: vec![row("0", &[6.04, 1.3]), row("100", &[1.0, 0.82])],
-        ..Table::default()
+        ..ReportTable::default()
     };
     let found = ratios(&table, "Write-back").map(|finding| finding.text);
     let wanted =
@@ -295,23 +302,23 @@ fn every_leader_between_the_first_and_the_last_is_named() {
     let wanted = "RAID 1 x2 is best at first (100 MB/s at 1 outstanding), at 2 outstanding RAID 0 x2 (150 MB/s, 1.5 \
                   times RAID 1 x2).";
     assert_eq!(at_the_last, wanted);
-    let turns = |own: f64, other: f64| (0..6).map(|turn| if turn % 2 == 0 { own } else { other }).collect::<Vec<_>>();
+    let turns = |even: f64, other: f64| (0..6).map(|turn| if turn % 2 == 0 { even } else { other }).collect::<Vec<_>>();
     let many = answer(vec![plain("raid1x2", &turns(100.0, 50.0)), plain("raid0x2", &turns(50.0, 100.0))]);
     let wanted = "The lead changes 5 times: RAID 1 x2 at first (100 MB/s at 1 outstanding), RAID 0 x2 in the end (100 \
                   MB/s at 32 outstanding, 2.0 times RAID 1 x2).";
     assert_eq!(many, wanted);
 }
 
-fn bars(value: Axis, bars: &[(&str, f64)]) -> Bars {
-    let bar = |&(name, y): &(&str, f64)| match name.parse::<crate::cell::Subject>().ok().map(Subject::from) {
+fn bars(value: ChartAxis, bars: &[(&str, f64)]) -> Bars {
+    let bar = |&(name, y): &(&str, f64)| match name.parse::<crate::cell::Subject>().ok().map(ReportSubject::from) {
         Some(subject) => Bar { subject, value: Point::exact(0.0, y) },
-        None => Bar { subject: Subject::new(Level::Single, 1).named(name), value: Point::exact(0.0, y) },
+        None => Bar { subject: ReportSubject::new(Level::Single, 1).named(name), value: Point::exact(0.0, y) },
     };
     Bars { value, bars: bars.iter().map(bar).collect(), formula: String::new() }
 }
 
-fn response() -> Axis {
-    Axis::new("mean response", Unit::named("ms"), Scale::Linear).better(Better::Lower)
+fn response() -> ChartAxis {
+    ChartAxis::new("mean response", Unit::named("ms"), Scale::Linear).better(Better::Lower)
 }
 
 #[test]
@@ -319,7 +326,7 @@ fn one_bar_alone_is_its_own_answer() {
     let answer = |value, all: &[(&str, f64)]| answer(&Chart::Bars(bars(value, all)));
     assert_eq!(answer(response(), &[("real.img", 0.439)]), "real.img: 0.439 ms.");
     assert_eq!(answer(response(), &[("real.img", 0.439), ("single", f64::NAN)]), "real.img: 0.439 ms.");
-    let rating = Axis::new("rating R1", Unit::None, Scale::Linear).better(Better::Higher);
+    let rating = ChartAxis::new("rating R1", Unit::None, Scale::Linear).better(Better::Higher);
     assert_eq!(answer(rating, &[("raid5x4", 512.0)]), "RAID 5 x4: rating R1 of 512.");
     assert_eq!(answer(response(), &[]), "");
 }
@@ -395,7 +402,7 @@ fn a_prediction_is_held_against_measurements_that_were_not_steady() {
 
 #[test]
 fn enough_is_the_first_place_that_is_level_with_the_best() {
-    let cache = Axis::new("cache", Unit::named("MiB"), Scale::Linear);
+    let cache = ChartAxis::new("cache", Unit::named("MiB"), Scale::Linear);
     let line = |name: &str, ys: [f64; 3]| {
         let points = [0.0, 128.0, 256.0].into_iter().zip(ys).map(|(x, y)| Point::exact(x, y)).collect();
         series(name, points)
@@ -406,7 +413,7 @@ fn enough_is_the_first_place_that_is_level_with_the_best() {
         line("raid0x2", [97.9, 99.0, 100.0]),
         line("raid5x4", [50.0, 100.0, 60.0]),
     ];
-    let mut lines = Lines { x: cache, ..lines(all) };
+    let mut lines = LineChart { x: cache, ..lines(all) };
     let wanted =
         "The smallest cache within 2.0 % of the best is 0 MiB for single (98.1 MB/s); 128 MiB for RAID 0 x2 (99.0 \
                   MB/s) and RAID 5 x4 (100 MB/s).";
@@ -431,7 +438,7 @@ fn enough_is_the_first_place_that_is_level_with_the_best() {
 }
 
 /// Bars with three runs: lowest, median, highest.
-fn runs(value: Axis, all: &[(&str, [f64; 3])]) -> Bars {
+fn runs(value: ChartAxis, all: &[(&str, [f64; 3])]) -> Bars {
     let mut bars = bars(value, &all.iter().map(|(name, _)| (*name, 0.0)).collect::<Vec<_>>());
     for (bar, (_, [low, y, high])) in bars.bars.iter_mut().zip(all) {
         bar.value = Point::spread(0.0, *y, *low, *high, 3);
@@ -481,7 +488,7 @@ fn changes_are_reported_from_the_lowest_to_the_highest() {
 fn a_part_is_described_by_its_share_of_the_whole() {
     let whole = lines(vec![plain("single", &[100.0, 100.0]), plain("raid5x4", &[200.0, 400.0])]);
     let mut part = lines(vec![plain("raid5x4", &[230.0, 600.0, 900.0]), plain("single", &[104.0, 110.0])]);
-    let text_of = |part: &Lines| part_of_whole(part, &whole, "The first halves");
+    let text_of = |part: &LineChart| part_of_whole(part, &whole, "The first halves");
     let wanted =
         "The first halves make 1.04 (single at 1 outstanding) to 1.50 times (RAID 5 x4 at 2 outstanding) the speed \
                   of the whole array.";

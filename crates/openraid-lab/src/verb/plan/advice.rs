@@ -55,8 +55,8 @@ fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
         return Vec::new();
     };
     let (apart, level): (Vec<&Comparison>, Vec<&Comparison>) =
-        comparisons.iter().partition(|own| is_told_apart(&own.lead));
-    let alike = |plan: &&&LevelPlan| level.iter().any(|own| own.than == plan.array.to_string());
+        comparisons.iter().partition(|comparison| is_told_apart(&comparison.lead));
+    let alike = |plan: &&&LevelPlan| level.iter().any(|comparison| comparison.than == plan.array.to_string());
     let with_speed = |plan: &LevelPlan| format!("{} ({})", plan.array, speed_of(plan));
     let mut first = vec![with_speed(best)];
     first.extend(safe.iter().filter(alike).map(|plan| with_speed(plan)));

@@ -14,12 +14,12 @@ use openraid_models::Library;
 use serde::Serialize;
 
 use crate::arguments::{EffortWord, PlanArguments};
-use crate::laboratory::{asked, drive_fits, effort, from_file, library, refused, runs_at_once, state_fits, Load};
+use crate::laboratory::{asked, drive_fits, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad};
 use openraid::exit::{Exit, Failure, Outcome};
 use openraid::quantity::counted;
 use openraid::verb::Context;
 pub use parts::join;
-use parts::PartOf;
+use parts::PlanPart;
 use recommend::Recommendation;
 
 /// Levels that are compared if the command line names none; impossible ones are left out.
@@ -34,23 +34,22 @@ const TRACE_LEAST: usize = 1000;
 
 /// Predicted figures of arrays of these drives.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Answer<'a> {
+pub struct PlanAnswer<'a> {
     /// The first machine.
     #[serde(flatten)]
-    first: &'a Body,
+    first: &'a MachinePlan,
     /// The other machines, if several numbers of drives, drives or buses were given.
-    more: &'a [Body],
+    more: &'a [MachinePlan],
     /// The gain of more drives, other drives and other buses.
     across: Vec<String>,
     /// The part of a plan, if other parts were run elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
-    part: Option<PartOf>,
+    part: Option<PlanPart>,
 }
 
 /// The plan of one machine.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = MachinePlan)]
-struct Body {
+struct MachinePlan {
     /// Its index among all machines of the plan, from 0.
     number: usize,
     /// Name of the controller's profile.
@@ -140,7 +139,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let load = load_of(arguments)?;
     let machines = machines(arguments, &library, &load.axes)?;
     let trace = load.trace.map(Arc::new);
-    let part = PartOf::of(arguments, &library, machines.len(), trace.as_deref())?;
+    let part = PlanPart::of(arguments, &library, machines.len(), trace.as_deref())?;
     let (mut plans, mut texts) = (Vec::new(), Vec::new());
     let all = machines.len();
     let several_buses = machines.windows(2).any(|pair| pair[0].1.bus != pair[1].1.bus);
@@ -163,7 +162,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         };
         let prices = Prices { drive: price, kwh: arguments.kwh_price };
         let runs = if all > 1 { format!("machine {} of {all}, runs", number + 1) } else { "runs".into() };
-        let body = Body { number, ..one(&library, request, arguments.levels.is_empty(), &prices, &runs)? };
+        let body = MachinePlan { number, ..one(&library, request, arguments.levels.is_empty(), &prices, &runs)? };
         texts.push(text::text(&body, &prices, several_buses));
         plans.push(body);
     }
@@ -173,7 +172,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     }
     let Some((first, more)) = plans.split_first() else { return Err(Failure::usage("--drives: give a number")) };
     let possible = plans.iter().any(|body| advice::possible(&body.levels).next().is_some());
-    let answer = Answer { first, more, across: several::across(&several::machines(&plans)), part };
+    let answer = PlanAnswer { first, more, across: several::across(&several::machines(&plans)), part };
     let mut lines = Vec::new();
     for (body, text) in plans.iter().zip(texts) {
         lines.extend(text);
@@ -186,7 +185,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
 }
 
 /// The load, from a recording if one is given.
-fn load_of(arguments: &PlanArguments) -> Result<Load, Failure> {
+fn load_of(arguments: &PlanArguments) -> Result<ChosenLoad, Failure> {
     let Some(path) = &arguments.from else { return asked(&arguments.load) };
     let axes =
         asked(&crate::arguments::LoadArguments { load: "random".into(), job: None, ..arguments.load.clone() })?.axes;
@@ -241,7 +240,13 @@ fn levels(arguments: &PlanArguments, drives: u16) -> Result<Vec<Level>, Failure>
 }
 
 /// The plan of one machine. With `usual`, impossible levels are left out. `runs` is the word of its progress.
-fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices, runs: &str) -> Result<Body, Failure> {
+fn one(
+    library: &Library,
+    request: PlanRequest,
+    usual: bool,
+    prices: &Prices,
+    runs: &str,
+) -> Result<MachinePlan, Failure> {
     let cells: Vec<_> = request.levels.iter().map(|level| request.cell(*level, ArrayState::Healthy)).collect();
     state_fits(library, cells.iter())?;
     let (threads, ended) = runs_at_once(runs);
@@ -257,7 +262,7 @@ fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices, ru
     let machine = machine_spec(library, &cell).map_err(refused)?;
     let comparisons = advice::comparisons(&planned);
     let bus = machine.bus.as_ref().map_or_else(|| machine.controller.bus.clone(), |bus| bus.name.clone());
-    Ok(Body {
+    Ok(MachinePlan {
         number: 0,
         system: request.system,
         drives: request.drives,

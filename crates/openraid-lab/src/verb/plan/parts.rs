@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use openraid_methods::reader::Trace;
+use openraid_methods::reader::RequestTrace;
 use openraid_methods::run::{complete, fingerprint, Shard};
 use openraid_models::Library;
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,7 @@ const SCHEMA: &str = "openraid/plan/1";
 
 /// The part of a plan that an answer has.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[schema(as = PlanPart)]
-pub(super) struct PartOf {
+pub(super) struct PlanPart {
     /// Which part of how many.
     #[serde(flatten)]
     pub shard: Shard,
@@ -32,7 +31,7 @@ pub(super) struct PartOf {
     question: String,
 }
 
-impl PartOf {
+impl PlanPart {
     /// The requested part, if any.
     ///
     /// # Errors
@@ -41,7 +40,7 @@ impl PartOf {
         arguments: &PlanArguments,
         library: &Library,
         machines: usize,
-        trace: Option<&Trace>,
+        trace: Option<&RequestTrace>,
     ) -> Result<Option<Self>, Failure> {
         let Some(shard) = arguments.shard else { return Ok(None) };
         if (shard.of as usize) > machines {
@@ -55,7 +54,7 @@ impl PartOf {
         format!("{:?}", (&arguments.drives, &arguments.levels, &arguments.system, arguments.range, load))
             .hash(&mut hash);
         let prices = arguments.price.iter().chain(&arguments.kwh_price).map(|price| price.to_bits());
-        (trace.map(Trace::digest), arguments.price.len(), prices.collect::<Vec<_>>()).hash(&mut hash);
+        (trace.map(RequestTrace::digest), arguments.price.len(), prices.collect::<Vec<_>>()).hash(&mut hash);
         let question = format!("{:016x}", hash.finish());
         Ok(Some(Self { shard, machines, stamp: fingerprint(library), question }))
     }
@@ -86,7 +85,7 @@ pub fn join(files: &[PathBuf], context: &Context) -> Outcome {
     let mut bodies: Vec<Value> = parts.into_iter().flat_map(|(_, bodies)| bodies).collect();
     bodies.sort_by_key(|body| body["number"].as_u64());
     let machines = bodies.iter().map(|body| serde_json::from_value(body.clone())).collect::<Result<Vec<_>, _>>();
-    let machines: Vec<several::Machine> =
+    let machines: Vec<several::PlannedMachine> =
         machines.map_err(|error| Failure::usage(format!("a part is damaged: {error}")))?;
     let across = several::across(&machines);
     let text = several::text(&machines, &across).join("\n");
@@ -100,7 +99,7 @@ pub fn join(files: &[PathBuf], context: &Context) -> Outcome {
 }
 
 /// The machines of a part.
-fn read(file: &Path) -> Result<(PartOf, Vec<Value>), Failure> {
+fn read(file: &Path) -> Result<(PlanPart, Vec<Value>), Failure> {
     let wrong = |why: &str| Failure::usage(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(&format!("it cannot be read: {error}")))?;
     let form = "no part of a plan; write one with `openraid-lab plan --shard I/N --json > FILE`";

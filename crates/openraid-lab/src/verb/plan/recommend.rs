@@ -66,10 +66,11 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Optio
     };
     let fastest = allowed.iter().copied().max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
     let alike = |plan: &LevelPlan| {
-        let own = comparisons
-            .iter()
-            .find(|own| own.faster == fastest.array.to_string() && own.than == plan.array.to_string());
-        plan.merit() >= AS_FAST * fastest.merit() || own.is_some_and(|own| !super::advice::is_told_apart(&own.lead))
+        let comparison = comparisons.iter().find(|comparison| {
+            comparison.faster == fastest.array.to_string() && comparison.than == plan.array.to_string()
+        });
+        plan.merit() >= AS_FAST * fastest.merit()
+            || comparison.is_some_and(|comparison| !super::advice::is_told_apart(&comparison.lead))
     };
     // A difference of one hundredth in capacity decides nothing.
     let largest = allowed.iter().filter(|plan| alike(plan)).map(|plan| plan.capacity).max()?;
@@ -151,8 +152,8 @@ mod tests {
             for (plan, (iops, loss)) in plans.iter_mut().zip(figures) {
                 let Planned::Possible(plan) = plan else { panic!("each can be") };
                 plan.healthy.iops = iops;
-                if let Some(own) = &mut plan.loss {
-                    own.five_years = loss;
+                if let Some(of_plan) = &mut plan.loss {
+                    of_plan.five_years = loss;
                 }
             }
             recommend(&plans, &[]).expect("one is chosen")

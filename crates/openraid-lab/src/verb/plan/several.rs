@@ -6,7 +6,7 @@ use openraid_units::Bytes;
 use serde::Deserialize;
 
 use super::text::chance;
-use super::Body;
+use super::MachinePlan;
 use openraid::output::table::Table;
 use openraid::quantity::{figure, sold};
 
@@ -15,7 +15,7 @@ const DRIVES_PAY: f64 = 5.0;
 
 /// The parts of a machine's plan by which machines are compared. They come from a plan, or from the file of a part.
 #[derive(Deserialize)]
-pub(super) struct Machine {
+pub(super) struct PlannedMachine {
     drives: u16,
     drive: String,
     bus: String,
@@ -50,7 +50,7 @@ struct Possible {
     healthy: Healthy,
     by_latency: bool,
     bottleneck: Option<Part>,
-    loss: Option<Loss>,
+    loss: Option<LossRisk>,
 }
 
 #[derive(Deserialize)]
@@ -66,16 +66,16 @@ struct Part {
 }
 
 #[derive(Deserialize)]
-struct Loss {
+struct LossRisk {
     five_years: f64,
 }
 
 /// Converts plans to machines.
-pub(super) fn machines(plans: &[Body]) -> Vec<Machine> {
+pub(super) fn machines(plans: &[MachinePlan]) -> Vec<PlannedMachine> {
     plans.iter().map(machine).collect()
 }
 
-fn machine(body: &Body) -> Machine {
+fn machine(body: &MachinePlan) -> PlannedMachine {
     let level = |planned: &Planned| match planned {
         Planned::Impossible { .. } => Level::Impossible {},
         Planned::Possible(plan) => Level::Possible(Box::new(Possible {
@@ -84,16 +84,16 @@ fn machine(body: &Body) -> Machine {
             healthy: Healthy { iops: plan.healthy.iops, mean_ms: plan.healthy.mean_ms },
             by_latency: plan.by_latency,
             bottleneck: plan.bottleneck.as_ref().map(|part| Part { part: part.part.clone(), busy: part.busy }),
-            loss: plan.loss.as_ref().map(|loss| Loss { five_years: loss.five_years }),
+            loss: plan.loss.as_ref().map(|loss| LossRisk { five_years: loss.five_years }),
         })),
     };
-    Machine {
+    PlannedMachine {
         drives: body.drives,
         drive: body.drive.clone(),
         bus: body.bus.clone(),
         levels: body.levels.iter().map(level).collect(),
         recommendation: body.recommendation.as_ref().map(|chosen| Chosen { array: chosen.array().to_owned() }),
-        prices: body.prices.iter().map(|own| Price { array: own.array.clone(), per_tb: own.per_tb }).collect(),
+        prices: body.prices.iter().map(|price| Price { array: price.array.clone(), per_tb: price.per_tb }).collect(),
     }
 }
 
@@ -121,7 +121,7 @@ impl Possible {
     }
 }
 
-impl Machine {
+impl PlannedMachine {
     fn possible(&self) -> impl Iterator<Item = &Possible> {
         self.levels.iter().filter_map(|level| match level {
             Level::Possible(plan) => Some(&**plan),
@@ -132,7 +132,7 @@ impl Machine {
     /// The price of a usable TB of the recommended level.
     fn per_tb(&self) -> Option<f64> {
         let chosen = self.chosen()?;
-        self.prices.iter().find(|own| own.array == chosen.array)?.per_tb
+        self.prices.iter().find(|price| price.array == chosen.array)?.per_tb
     }
 
     fn chosen(&self) -> Option<&Possible> {
@@ -142,22 +142,24 @@ impl Machine {
 }
 
 /// The gain of more drives for each level, and the gain of another drive or bus for the recommended level.
-pub(super) fn across(machines: &[Machine]) -> Vec<String> {
+pub(super) fn across(machines: &[PlannedMachine]) -> Vec<String> {
     let mut lines = Vec::new();
-    let several = |of: fn(&Machine) -> &String| machines.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
-    let varied = Varied { drive: several(|own| &own.drive), bus: several(|own| &own.bus) };
-    for own in machines {
-        let alike = |other: &&Machine| other.drive == own.drive && other.bus == own.bus && other.drives > own.drives;
+    let several = |of: fn(&PlannedMachine) -> &String| machines.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
+    let varied = Varied { drive: several(|machine| &machine.drive), bus: several(|machine| &machine.bus) };
+    for machine in machines {
+        let alike = |other: &&PlannedMachine| {
+            other.drive == machine.drive && other.bus == machine.bus && other.drives > machine.drives
+        };
         let next = machines.iter().filter(alike).min_by_key(|other| other.drives);
-        let words = varied.words(own, true, true);
-        lines.extend(next.into_iter().flat_map(|next| more_drives(own, next)).map(|line| format!("{words}{line}")));
+        let words = varied.words(machine, true, true);
+        lines.extend(next.into_iter().flat_map(|next| more_drives(machine, next)).map(|line| format!("{words}{line}")));
     }
-    for (number, own) in machines.iter().enumerate() {
-        let others = machines[number + 1..].iter().filter(|other| other.drives == own.drives);
-        let others = others.filter(|other| (other.drive == own.drive) != (other.bus == own.bus));
-        let line = |other: &Machine| {
-            let words = varied.words(own, other.drive == own.drive, other.bus == own.bus);
-            instead(own, other).map(|line| format!("{words}{line}"))
+    for (number, machine) in machines.iter().enumerate() {
+        let others = machines[number + 1..].iter().filter(|other| other.drives == machine.drives);
+        let others = others.filter(|other| (other.drive == machine.drive) != (other.bus == machine.bus));
+        let line = |other: &PlannedMachine| {
+            let words = varied.words(machine, other.drive == machine.drive, other.bus == machine.bus);
+            instead(machine, other).map(|line| format!("{words}{line}"))
         };
         lines.extend(others.filter_map(line));
     }
@@ -172,17 +174,17 @@ struct Varied {
 
 impl Varied {
     /// The words before a line about this machine. `drive` and `bus` say that the line is about machines with the same.
-    fn words(&self, own: &Machine, drive: bool, bus: bool) -> String {
+    fn words(&self, machine: &PlannedMachine, drive: bool, bus: bool) -> String {
         match (self.drive && drive, self.bus && bus) {
-            (true, true) => format!("{} on {}: ", own.drive, own.bus),
-            (true, false) => format!("{}: ", own.drive),
-            (false, true) => format!("{}: ", own.bus),
+            (true, true) => format!("{} on {}: ", machine.drive, machine.bus),
+            (true, false) => format!("{}: ", machine.drive),
+            (false, true) => format!("{}: ", machine.bus),
             (false, false) => String::new(),
         }
     }
 }
 
-fn more_drives(fewer: &Machine, more: &Machine) -> Vec<String> {
+fn more_drives(fewer: &PlannedMachine, more: &PlannedMachine) -> Vec<String> {
     let gain = |plan: &Possible| {
         let other = more.possible().find(|other| other.level() == plan.level())?;
         let percent = (other.merit() / plan.merit() - 1.0) * 100.0;
@@ -200,12 +202,12 @@ fn more_drives(fewer: &Machine, more: &Machine) -> Vec<String> {
 }
 
 /// The gain of another drive or another bus for the recommended level; without one, for the fastest.
-fn instead(own: &Machine, other: &Machine) -> Option<String> {
-    let fastest = || own.possible().max_by(|a, b| a.merit().total_cmp(&b.merit()));
-    let plan = own.chosen().or_else(fastest)?;
+fn instead(machine: &PlannedMachine, other: &PlannedMachine) -> Option<String> {
+    let fastest = || machine.possible().max_by(|a, b| a.merit().total_cmp(&b.merit()));
+    let plan = machine.chosen().or_else(fastest)?;
     let its = other.possible().find(|its| its.array == plan.array)?;
     let percent = (its.merit() / plan.merit() - 1.0) * 100.0;
-    let what = if own.bus == other.bus { (&other.drive, &own.drive) } else { (&other.bus, &own.bus) };
+    let what = if machine.bus == other.bus { (&other.drive, &machine.drive) } else { (&other.bus, &machine.bus) };
     let verdict = if percent.abs() < DRIVES_PAY { ": hardly a difference" } else { "" };
     Some(format!("{}: {} instead of {}: {}{verdict}", plan.array, what.0, what.1, signed(percent)))
 }
@@ -216,26 +218,29 @@ fn signed(percent: f64) -> String {
 }
 
 /// A table with the recommended level of each machine.
-pub(super) fn text(machines: &[Machine], across: &[String]) -> Vec<String> {
+pub(super) fn text(machines: &[PlannedMachine], across: &[String]) -> Vec<String> {
     if machines.len() < 2 {
         return Vec::new();
     }
     let mut heads = vec!["MACHINE", "RECOMMENDED", "ROOM", "SPEED", "LOSS IN 5 YEARS, %"];
-    let priced = machines.iter().any(|own| own.per_tb().is_some());
+    let priced = machines.iter().any(|machine| machine.per_tb().is_some());
     heads.extend(priced.then_some("PRICE A TB"));
     let mut table = Table::new(&heads);
-    for own in machines {
-        let of = |words: fn(&Possible) -> String| own.chosen().map_or_else(|| "-".into(), words);
-        let drives =
-            if mixed(&own.drive).len() > 1 { own.drive.clone() } else { format!("{} x {}", own.drives, own.drive) };
+    for machine in machines {
+        let of = |words: fn(&Possible) -> String| machine.chosen().map_or_else(|| "-".into(), words);
+        let drives = if mixed(&machine.drive).len() > 1 {
+            machine.drive.clone()
+        } else {
+            format!("{} x {}", machine.drives, machine.drive)
+        };
         let mut row = vec![
-            format!("{drives} on {}", own.bus),
+            format!("{drives} on {}", machine.bus),
             of(|plan| plan.array.clone()),
             of(|plan| sold(Bytes(plan.capacity))),
             of(Possible::speed),
             of(|plan| plan.loss.as_ref().map_or_else(|| "-".into(), |loss| chance(loss.five_years))),
         ];
-        row.extend(priced.then(|| own.per_tb().map_or_else(|| "-".into(), |price| format!("{price:.2}"))));
+        row.extend(priced.then(|| machine.per_tb().map_or_else(|| "-".into(), |price| format!("{price:.2}"))));
         table.row(row);
     }
     let mut lines = vec![table.text().trim_end().to_owned()];
@@ -247,14 +252,14 @@ pub(super) fn text(machines: &[Machine], across: &[String]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn machine(drives: u16, bus: &str, iops: f64, part: &str) -> Machine {
+    fn machine(drives: u16, bus: &str, iops: f64, part: &str) -> PlannedMachine {
         let array = format!("raid6x{drives}");
         let bottleneck = Some(Part { part: part.into(), busy: 0.97 });
         let (healthy, loss) = (Healthy { iops, mean_ms: 1.0 }, None);
         let plan = Possible { array: array.clone(), capacity: 1, healthy, by_latency: false, bottleneck, loss };
         let levels = vec![Level::Possible(Box::new(plan)), Level::Impossible {}];
         let recommendation = Some(Chosen { array });
-        Machine { drives, drive: "d".into(), bus: bus.into(), levels, recommendation, prices: Vec::new() }
+        PlannedMachine { drives, drive: "d".into(), bus: bus.into(), levels, recommendation, prices: Vec::new() }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use openraid_methods::plan::{events_max, LevelPlan, Missing, Planned, Rebuild, S
 use openraid_units::Bytes;
 
 use super::advice::possible;
-use super::{Body, Prices};
+use super::{MachinePlan, Prices};
 use crate::laboratory::range_of;
 use openraid::output::table::Table;
 use openraid::quantity::{counted, figure, sold};
@@ -29,7 +29,7 @@ fn speed(speed: &Speed) -> String {
 }
 
 /// A machine's plan as text, without the recommendation. `several_buses` says that other plans have another bus.
-pub(super) fn text(body: &Body, prices: &Prices, several_buses: bool) -> Vec<String> {
+pub(super) fn text(body: &MachinePlan, prices: &Prices, several_buses: bool) -> Vec<String> {
     let units = Units::of(possible(&body.levels).map(|plan| plan.capacity).max().unwrap_or(0));
     let heads = [
         "ARRAY",
@@ -67,7 +67,7 @@ pub(super) fn text(body: &Body, prices: &Prices, several_buses: bool) -> Vec<Str
     }
     let mut lines: Vec<String> = Vec::new();
     if impossible.len() < body.levels.len() {
-        let Body { drives, drive, drive_bytes, system, load, caches, .. } = body;
+        let MachinePlan { drives, drive, drive_bytes, system, load, caches, .. } = body;
         let each = sold(Bytes(*drive_bytes));
         let parts = mixed(drive);
         let words: Vec<String> = parts.iter().map(|(count, name)| format!("{count} x {name}")).collect();
@@ -144,7 +144,7 @@ fn range_note(thorough: bool) -> [String; 2] {
 }
 
 /// The assumptions of the times and probabilities in the second table.
-fn risk_note(body: &Body) -> Vec<String> {
+fn risk_note(body: &MachinePlan) -> Vec<String> {
     let Some(loss) = possible(&body.levels).filter_map(|plan| plan.loss.as_ref()).next() else { return Vec::new() };
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
     let estimated = if loss.estimated { " (estimated: no data sheet at hand)" } else { "" };
@@ -214,7 +214,7 @@ impl Units {
 fn risk_row(plan: &LevelPlan) -> Vec<String> {
     let none = || if plan.survives.0 == 0 { "data lost".to_owned() } else { "-".to_owned() };
     let time = |of: fn(&Rebuild) -> Option<f64>| plan.rebuild.as_ref().and_then(of).map_or_else(none, hours);
-    let loss = |of: fn(&openraid_methods::plan::Loss) -> String| plan.loss.as_ref().map_or_else(none, of);
+    let loss = |of: fn(&openraid_methods::plan::LossRisk) -> String| plan.loss.as_ref().map_or_else(none, of);
     vec![
         plan.array.to_string(),
         time(|rebuild| rebuild.idle_hours),
@@ -231,7 +231,7 @@ fn limit(plan: &LevelPlan, outstanding: u32) -> String {
     let Some(part) = &plan.bottleneck else { return "-".into() };
     match (part.busy >= LOAD_BUSY, outstanding) {
         (true, _) => {
-            let of_members = part.of_members.as_ref().map(|own| format!(" ({own})")).unwrap_or_default();
+            let of_members = part.of_members.as_ref().map(|members| format!(" ({members})")).unwrap_or_default();
             format!("{}{of_members} {:.0} %", part.part, part.busy * 100.0)
         }
         (false, 0 | 1) => "one request at a time".into(),
@@ -264,7 +264,7 @@ fn row(plan: &LevelPlan, outstanding: u32, journal: bool, units: &Units) -> Vec<
 }
 
 /// Electricity and costs, if anything is known about them.
-fn costs(body: &Body, prices: &Prices) -> Vec<String> {
+fn costs(body: &MachinePlan, prices: &Prices) -> Vec<String> {
     let plans: Vec<&LevelPlan> = possible(&body.levels).collect();
     let Some(source) = plans.iter().find_map(|plan| plan.energy.as_ref()).map(|energy| &energy.source) else {
         return match prices.drive {

@@ -88,8 +88,8 @@ pub(super) fn check(
     let read = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Known>(&text).ok());
     let mut known = read.filter(|known| known.schema == KNOWN_SCHEMA).unwrap_or_else(Known::new);
     let mut taken = Vec::new();
-    let mut check = |probed: &ProbedMember, own: &[Device], of_others: &dyn Fn(&ProbedMember) -> Option<String>| {
-        let used = own.contains(&device(probed));
+    let mut check = |probed: &ProbedMember, devices: &[Device], of_others: &dyn Fn(&ProbedMember) -> Option<String>| {
+        let used = devices.contains(&device(probed));
         let found = if used { of_others(probed) } else { not_blank(probed)? };
         if let Some(found) = found {
             if !is_typed(arguments, probed, &found, context)? {
@@ -140,9 +140,9 @@ pub(super) fn may_have_caches(members: &[ProbedMember]) -> Result<(), Failure> {
 
 /// Adds devices to a sorted list. A device of the same name is replaced.
 fn add(known: &mut Vec<Device>, probed: &[ProbedMember]) {
-    let own: Vec<Device> = probed.iter().map(device).collect();
-    known.retain(|(text, _)| !own.iter().any(|(own, _)| own == text));
-    known.extend(own);
+    let devices: Vec<Device> = probed.iter().map(device).collect();
+    known.retain(|(text, _)| !devices.iter().any(|(devices, _)| devices == text));
+    known.extend(devices);
     known.sort();
 }
 
@@ -179,8 +179,8 @@ fn of_others(probed: &ProbedMember, array: &str) -> Option<String> {
     let look = &probed.look;
     if let Some(superblock) = &look.superblock {
         let name = superblock.set_name.to_string();
-        let own = name == array || name.strip_prefix(array).is_some_and(|rest| rest.starts_with('.'));
-        return (!own).then(|| format!("it holds {}", contents(probed)));
+        let is_of_array = name == array || name.strip_prefix(array).is_some_and(|rest| rest.starts_with('.'));
+        return (!is_of_array).then(|| format!("it holds {}", contents(probed)));
     }
     let holds = !look.foreign.signatures.is_empty() || look.superblock_error.is_some();
     holds.then(|| format!("it holds {}", contents(probed)))
@@ -194,13 +194,13 @@ fn of_another_journal(probed: &ProbedMember, controller: Uuid) -> Option<String>
     if others || probed.look.superblock_error.is_some() {
         return Some(format!("it holds {}", contents(probed)));
     }
-    let own = || {
+    let superblock_of_journal = || {
         let mut bytes = vec![0; JOURNAL_BLOCK_BYTES];
         File::open(path(&probed.spec)?).and_then(|file| file.read_exact_at(&mut bytes, 0)).ok()?;
         JournalSuperblock::decode(&bytes, SuperblockCopy::First).ok()
     };
     let is_journal = !signatures.is_empty();
-    let is_own = own().is_some_and(|superblock| superblock.controller == controller);
+    let is_own = superblock_of_journal().is_some_and(|superblock| superblock.controller == controller);
     (is_journal && !is_own).then(|| format!("it holds {}", contents(probed)))
 }
 

@@ -1,6 +1,6 @@
 //! An array of this process as a target that reports the decisions of its engine, so that a report can give reasons.
 
-use openraid_methods::target::{Counters, HostIo, IoDone, NbdTarget, Target, TargetError, TargetFacts};
+use openraid_methods::target::{HostIo, IoDone, NbdTarget, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_runtime::service::ServiceHandle;
 use openraid_units::Instant;
 
@@ -34,7 +34,7 @@ impl Target for Counted {
         self.target.wait(until, done)
     }
 
-    fn counters(&self) -> Option<Counters> {
+    fn counters(&self) -> Option<TargetCounters> {
         let mut counters = self.target.counters()?;
         // If a service no longer answers, its requests fail and the cell ends.
         let status = self.handle.status().ok()?;

@@ -5,7 +5,7 @@ use openraid_core::limits::Limits;
 use openraid_methods::cell::{Beside, OpenDrive};
 use openraid_methods::method::{Method, Suite};
 use openraid_methods::review::{Ended, Performance, ReviewResults};
-use openraid_methods::run::{program_digest, Store};
+use openraid_methods::run::{program_digest, CellStore};
 use openraid_methods::target::{
     BlockTarget, Choice, Destruction, NbdTarget, NullTarget, RealOptions, Target, TargetError, TargetFacts,
 };
@@ -40,7 +40,7 @@ pub(super) fn is_in(results: &ReviewResults) -> bool {
 pub(super) struct Bank<'a> {
     pub arguments: &'a ReviewArguments,
     pub wanted: &'a Wanted,
-    pub store: &'a Store,
+    pub store: &'a CellStore,
     pub stamp: &'a str,
     pub system: &'a str,
     pub facts: TargetFacts,
@@ -143,7 +143,7 @@ pub(super) fn of_targets(
     }
     let which: Vec<String> = named.iter().zip(&all).map(|((_, choice), facts)| stamp(choice, facts, false)).collect();
     let own_stamp = format!("{} {:016x} drives: {}", env!("CARGO_PKG_VERSION"), program_digest(), which.join("; "));
-    let store = Store::open(&arguments.out.join("cells"), &own_stamp).map_err(Failure::failed)?;
+    let store = CellStore::open(&arguments.out.join("cells"), &own_stamp).map_err(Failure::failed)?;
     let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
     let side = format!("drives side by side: {}, in this order, a worker and a thread each", names.join(", "));
     let mut bed = vec![side.into()];

@@ -24,8 +24,8 @@ use openraid_core::limits::Limits;
 use openraid_format::{MinorVersion, Uuid};
 use openraid_methods::cell::{footprint, ArrayState, Axes, CacheMode, CellSpec, Level, Subject};
 use openraid_methods::method::Suite;
-use openraid_methods::review::{Ended, Part, Performance, ReviewResults};
-use openraid_methods::run::{program_digest, Store};
+use openraid_methods::review::{Ended, Performance, ReviewPart, ReviewResults};
+use openraid_methods::run::{program_digest, CellStore};
 use openraid_methods::target::{
     BedLine, Choice, Destruction, NbdTarget, RealOptions, Target, TargetError, TargetFacts,
 };
@@ -140,7 +140,7 @@ struct Bench<'a> {
     journal: Option<Journal>,
     /// Name of the arrays.
     array: String,
-    store: Store,
+    store: CellStore,
     stamp: String,
     /// The settings of arrays, by array and write cache.
     policies: RefCell<BTreeMap<String, String>>,
@@ -191,7 +191,7 @@ pub(super) fn review(
     label: &str,
     wanted: &Wanted,
     context: &Context,
-) -> Result<Vec<Part>, Failure> {
+) -> Result<Vec<ReviewPart>, Failure> {
     let subjects = subjects(&arguments.levels)?;
     if subjects.is_empty() && !drives::methods(wanted, false).is_empty() {
         return Err(Failure::usage("--members: name the arrays to make of them, as in --levels 0x4,10x4,5x4"));
@@ -212,7 +212,7 @@ pub(super) fn review(
     let journal = (!devices.is_empty()).then(|| Journal::of(devices, of_journal, &known));
     let filled = if arguments.precondition { ", filled" } else { "" };
     let stamp = format!("{} {:016x} members: {:?}{filled}", env!("CARGO_PKG_VERSION"), program_digest(), known.members);
-    let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
+    let store = CellStore::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     if arguments.precondition {
         precondition(arguments, probed, context)?;
     }
@@ -236,7 +236,7 @@ pub(super) fn review(
             if parts.is_empty() {
                 results.bed.splice(0..0, bench.common());
             }
-            parts.push(Part { label: words.join(", "), results });
+            parts.push(ReviewPart { label: words.join(", "), results });
         }
     }
     // Drives are measured last, because the first sync of an array has then written most of them, and no hole of a file
@@ -246,7 +246,7 @@ pub(super) fn review(
         if parts.is_empty() {
             results.bed.splice(0..0, bench.common());
         }
-        parts.push(Part { label: label.into(), results });
+        parts.push(ReviewPart { label: label.into(), results });
     }
     Ok(parts)
 }
@@ -415,7 +415,7 @@ impl Bench<'_> {
         let cache = self.cache_of(bed);
         let cache = if cache.is_zero() { "no cache".into() } else { format!("{} of cache", human(cache)) };
         let journal = self.journal.as_ref().filter(|_| bed.mode == Mode::Journal);
-        let journal = journal.map_or_else(String::new, |own| format!(" on {}", own.words));
+        let journal = journal.map_or_else(String::new, |journal| format!(" on {}", journal.words));
         let chunk =
             if shape.chunk.is_zero() { String::new() } else { format!("chunk {}, ", human(shape.chunk.bytes())) };
         let bed_line = format!(
@@ -448,12 +448,12 @@ impl Bench<'_> {
         let drives = Axes { drive_cache, ..Axes::default() };
         let machine = match bed.mode {
             Mode::Cache(cache) => Axes { cache: Some(cache), ..drives },
-            Mode::Journal => Axes { journal: self.journal.as_ref().map(|own| own.words.clone()), ..drives },
+            Mode::Journal => Axes { journal: self.journal.as_ref().map(|journal| journal.words.clone()), ..drives },
         };
         let seconds = self.arguments.seconds.unwrap_or(SECONDS);
         let suite = Suite {
             repeat: self.arguments.repeat,
-            own: self.wanted.own.clone(),
+            given: self.wanted.given.clone(),
             machine,
             ..Suite::new("openraid", vec![bed.subject], Performance::real_effort(seconds), self.arguments.seed)
         };
@@ -568,11 +568,11 @@ impl Array {
     fn make(bench: &Bench<'_>, bed: Bed, shape: &Shape) -> Result<Self, Failure> {
         let specs = &bench.specs[..usize::from(bed.subject.members())];
         wipe(specs)?;
-        let own = Limits::default();
+        let usual = Limits::default();
         let cache = bench.cache_of(bed);
         let journal = bench.journal.as_ref().filter(|_| bed.mode == Mode::Journal).map(Journal::create).transpose()?;
         let buffers = if journal.is_some() { JOURNAL_BUFFERS } else { Bytes::ZERO };
-        let limits = Limits { pool: own.pool + cache + buffers, cache, journal: buffers, ..own };
+        let limits = Limits { pool: usual.pool + cache + buffers, cache, journal: buffers, ..usual };
         let host = InProcess::start("review", limits)?;
         journal.map(|request| host.server.open_journal(request)).transpose()?;
         let opened: Vec<_> =

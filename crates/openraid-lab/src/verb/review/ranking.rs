@@ -37,12 +37,12 @@ pub(super) fn of(results: &ReviewResults) -> Vec<Ranked> {
     let Some(scheme) = results.rank else { return Vec::new() };
     let mut found = Vec::new();
     for method in &results.methods {
-        let own = || method.ratings.iter().filter(|rating| rating.scheme == scheme);
-        let mut zones: Vec<Option<ZoneChoice>> = own().map(|rating| rating.zone).collect();
+        let ratings = || method.ratings.iter().filter(|rating| rating.scheme == scheme);
+        let mut zones: Vec<Option<ZoneChoice>> = ratings().map(|rating| rating.zone).collect();
         zones.sort_unstable();
         zones.dedup();
         for zone in zones {
-            let mut of_zone: Vec<&Rating> = own().filter(|rating| rating.zone == zone).collect();
+            let mut of_zone: Vec<&Rating> = ratings().filter(|rating| rating.zone == zone).collect();
             of_zone.sort_by(|a, b| b.rating.total_cmp(&a.rating));
             let title = match zone {
                 Some(ZoneChoice::First32g) => format!("{}, first 32 GB", method.title),
@@ -82,7 +82,7 @@ fn has_depths(method: &MethodOutcome, scheme: Scheme) -> bool {
         .filter(|known| known.outcome.result().is_some())
         .filter_map(|known| known.cell.axes.qd)
         .collect();
-    method.ratings.iter().any(|own| scheme.depths(&own.pattern).iter().all(|depth| measured.contains(depth)))
+    method.ratings.iter().any(|rating| scheme.depths(&rating.pattern).iter().all(|depth| measured.contains(depth)))
 }
 
 /// A table for each method. If a rating was requested but there is none, the reason.

@@ -8,7 +8,7 @@ use std::path::Path;
 use openraid_methods::cell::Subject;
 use openraid_methods::method::Suite;
 use openraid_methods::review::{Ended, Performance, ReviewResults};
-use openraid_methods::run::{generator_cost, program_digest, write_atomically, Store};
+use openraid_methods::run::{generator_cost, program_digest, write_atomically, CellStore};
 use openraid_methods::target::{BedLine, BedName, Choice, Destruction, RealOptions, Target, TargetError, TargetFacts};
 use openraid_units::Bytes;
 
@@ -49,7 +49,7 @@ pub(super) fn review(
     let mut facts = first?.facts().clone();
     guard(&arguments.out, &facts.name, None)?;
     let stamp = stamp(choice, &facts, arguments.precondition);
-    let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
+    let store = CellStore::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     if arguments.precondition {
         // The version of the program does not affect the data on the target.
         let which = stamp.split_once(" real: ").map_or(stamp.as_str(), |(_, which)| which);
@@ -60,7 +60,7 @@ pub(super) fn review(
     facts.bed.push(overhead());
     let suite = Suite {
         repeat: arguments.repeat,
-        own: wanted.own.clone(),
+        given: wanted.given.clone(),
         ..Suite::new(
             &facts.name,
             vec![Subject::Single],
@@ -180,8 +180,8 @@ pub(super) fn confirmed(
     context: &Context,
 ) -> Result<Destruction, Failure> {
     if let Some(first) = arguments.name.first() {
-        let own = choice.short_name();
-        let name = arguments.name.iter().find(|name| name.trim() == own).unwrap_or(first);
+        let short = choice.short_name();
+        let name = arguments.name.iter().find(|name| name.trim() == short).unwrap_or(first);
         return Destruction::confirmed(choice, name).map_err(Failure::refused);
     }
     let name = choice.short_name();

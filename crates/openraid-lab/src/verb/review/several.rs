@@ -4,7 +4,7 @@ use openraid_methods::cell::mixed;
 use openraid_methods::report;
 use openraid_methods::report::assemble;
 use openraid_methods::report::data::Fact;
-use openraid_methods::review::{merge, Part, ReviewResults};
+use openraid_methods::review::{merge, ReviewPart, ReviewResults};
 use openraid_methods::target::Choice;
 use openraid_models::Library;
 
@@ -51,21 +51,21 @@ pub(super) fn review(
     // All real targets together are one measurement of drives side by side. Each simulated target has its own.
     let alone = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
     for (name, target) in &named {
-        let own = if is_simulated(target) { wanted } else { &alone };
-        if own.methods.is_empty() {
+        let wanted_here = if is_simulated(target) { wanted } else { &alone };
+        if wanted_here.methods.is_empty() {
             continue;
         }
         let journal = if is_simulated(target) { profiles.clone() } else { Vec::new() };
         let own_arguments = ReviewArguments { journal, ..of_one(arguments, &named, name, target)? };
-        let results = one(&own_arguments, own, library, context)?;
-        parts.push(Part { label: name.clone(), results });
+        let results = one(&own_arguments, wanted_here, library, context)?;
+        parts.push(ReviewPart { label: name.clone(), results });
     }
     let real = named.iter().filter(|(_, target)| !is_simulated(target));
     let real: Vec<(String, Choice)> =
         real.filter_map(|(name, target)| Some((name.clone(), Choice::parse(target).ok()?))).collect();
     if let Some(results) = drives::of_targets(arguments, wanted, &real, context)? {
         let others = parts.iter().any(|part| drives::is_in(&part.results));
-        parts.push(Part { label: if others { "real targets".into() } else { String::new() }, results });
+        parts.push(ReviewPart { label: if others { "real targets".into() } else { String::new() }, results });
     }
     let mut results = merge(&whole, &parts);
     results.rank = arguments.rank;
@@ -139,10 +139,10 @@ fn typed(
     named: &[(String, String)],
     context: &Context,
 ) -> Result<ReviewArguments, Failure> {
-    let mut own = arguments.clone();
+    let mut answered = arguments.clone();
     let are_given = !arguments.name.is_empty();
     if !arguments.destroy_data || (!are_given && !arguments.members.is_empty()) {
-        return Ok(own);
+        return Ok(answered);
     }
     for (_, target) in named {
         let choice = Choice::parse(target).map_err(Failure::usage)?;
@@ -150,25 +150,25 @@ fn typed(
             let one = ReviewArguments { target: vec![target.clone()], ..arguments.clone() };
             super::real::confirmed(&choice, &one, context)?;
             if !are_given {
-                own.name.push(choice.short_name());
+                answered.name.push(choice.short_name());
             }
         }
     }
-    Ok(own)
+    Ok(answered)
 }
 
 /// The options of the arrays made of members, without those for simulated targets if there are such targets.
 fn of_members(arguments: &ReviewArguments, named: &[(String, String)]) -> ReviewArguments {
-    let own = arguments.clone();
+    let arguments = arguments.clone();
     if named.iter().any(|(_, target)| is_simulated(target)) {
-        without_simulated(own)
+        without_simulated(arguments)
     } else {
-        own
+        arguments
     }
 }
 
 /// The options, except the ones for simulated targets.
-fn without_simulated(own: ReviewArguments) -> ReviewArguments {
+fn without_simulated(arguments: ReviewArguments) -> ReviewArguments {
     let machine = MachineArguments {
         drive: None,
         drive_state: None,
@@ -176,9 +176,9 @@ fn without_simulated(own: ReviewArguments) -> ReviewArguments {
         drive_read_ahead: None,
         cache: None,
         bus: None,
-        ..own.machine
+        ..arguments.machine
     };
-    ReviewArguments { arrays: None, effort: None, jobs: None, models: None, machine, ..own }
+    ReviewArguments { arrays: None, effort: None, jobs: None, models: None, machine, ..arguments }
 }
 
 /// The options of one target. If an option applies only to the other kind of target, it is left out if there is a
@@ -189,7 +189,7 @@ fn of_one(
     name: &str,
     target: &str,
 ) -> Result<ReviewArguments, Failure> {
-    let mut own = ReviewArguments {
+    let mut one = ReviewArguments {
         target: vec![target.into()],
         members: Vec::new(),
         out: arguments.out.join(name),
@@ -197,19 +197,19 @@ fn of_one(
     };
     let real = !arguments.members.is_empty() || named.iter().any(|(_, other)| !is_simulated(other));
     if is_simulated(target) {
-        if own.arrays.is_none() && !arguments.levels.is_empty() {
+        if one.arrays.is_none() && !arguments.levels.is_empty() {
             let subjects = members::subjects(&arguments.levels)?;
-            own.arrays = Some(subjects.iter().map(ToString::to_string).collect());
+            one.arrays = Some(subjects.iter().map(ToString::to_string).collect());
         }
         if real {
-            own = ReviewArguments { seconds: None, destroy_data: false, precondition: false, ..own };
+            one = ReviewArguments { seconds: None, destroy_data: false, precondition: false, ..one };
         }
     } else if named.iter().any(|(_, other)| is_simulated(other)) {
-        own = without_simulated(own);
+        one = without_simulated(one);
         // The chunk and the cache of a target that exists are its own.
-        (own.machine.chunk, own.machine.cache_mib) = (None, None);
+        (one.machine.chunk, one.machine.cache_mib) = (None, None);
     }
-    Ok(own)
+    Ok(one)
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ struct ReasonBody {
 
 /// The result of runs of the fault simulation.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Body {
+pub struct TortureBody {
     /// The first and the last seed.
     seeds: [u64; 2],
     /// Number of runs that have ended.
@@ -153,7 +153,7 @@ pub struct Body {
     state_pairs: Vec<StatePairBody>,
 }
 
-pub(super) fn body(many: &Many, first: u64) -> Body {
+pub(super) fn body(many: &Many, first: u64) -> TortureBody {
     let tally = &many.tally;
     let line =
         |(line, ends): (&Line, &Ends)| LineBody::new(line.mode, Some(line.fault), line.policy, &line.level, ends);
@@ -175,7 +175,7 @@ pub(super) fn body(many: &Many, first: u64) -> Body {
     };
     let mut lost = many.lost.clone();
     lost.sort_by_key(|lost| lost.seed);
-    Body {
+    TortureBody {
         seeds: [first, many.last],
         runs: tally.runs,
         power_cuts: tally.cuts,
@@ -204,7 +204,7 @@ pub(super) fn body(many: &Many, first: u64) -> Body {
     }
 }
 
-pub(super) fn text(many: &Many, body: &Body, full: bool) -> String {
+pub(super) fn text(many: &Many, body: &TortureBody, full: bool) -> String {
     let tally = &many.tally;
     let mut lines = head(body);
     lines.push(String::new());
@@ -259,7 +259,7 @@ pub(super) fn text(many: &Many, body: &Body, full: bool) -> String {
     lines.join("\n")
 }
 
-fn head(body: &Body) -> Vec<String> {
+fn head(body: &TortureBody) -> Vec<String> {
     let seconds = body.seconds.max(0.001);
     #[allow(clippy::cast_precision_loss)] // for reading only
     let rate = |count: u64| count as f64 / seconds;
@@ -356,7 +356,11 @@ fn by_fault(tally: &Tally) -> String {
     let faults: BTreeSet<Fault> = tally.lines.keys().map(|line| line.fault).collect();
     for fault in faults {
         let of = |policy: &str| {
-            sum(tally.lines.iter().filter(|(own, _)| own.fault == fault && own.policy == policy).map(|(_, ends)| ends))
+            sum(tally
+                .lines
+                .iter()
+                .filter(|(line, _)| line.fault == fault && line.policy == policy)
+                .map(|(_, ends)| ends))
         };
         table.row(fault.to_string(), of);
     }
@@ -396,7 +400,12 @@ fn by_phase(tally: &Tally) -> String {
     let named = |fault: Fault| ENDS.iter().any(|(_, faults)| faults.contains(&fault));
     for phase in Phase::ALL {
         let times = |wanted: &dyn Fn(Fault) -> bool| -> u64 {
-            tally.pairs.iter().filter(|((fault, own), _)| own == phase && wanted(*fault)).map(|(_, times)| times).sum()
+            tally
+                .pairs
+                .iter()
+                .filter(|((fault, other), _)| other == phase && wanted(*fault))
+                .map(|(_, times)| times)
+                .sum()
         };
         let mut cells = vec![phase.to_string()];
         cells.extend(ENDS.iter().map(|(_, faults)| times(&|fault| faults.contains(&fault)).to_string()));
@@ -456,12 +465,12 @@ mod tests {
 
     fn tally() -> Tally {
         let mut tally = Tally::default();
-        let mut run = |mode, fault, policy: &'static str, level: &str, own: Ends| {
+        let mut run = |mode, fault, policy: &'static str, level: &str, ends: Ends| {
             let level = level.to_owned();
-            tally.lines.insert(Line { mode, fault, policy, level: level.clone() }, own);
-            tally.kinds.entry(Kind { mode, policy, level }).or_default().add(own);
-            tally.ends.add(own);
-            tally.runs += own.runs();
+            tally.lines.insert(Line { mode, fault, policy, level: level.clone() }, ends);
+            tally.kinds.entry(Kind { mode, policy, level }).or_default().add(ends);
+            tally.ends.add(ends);
+            tally.runs += ends.runs();
         };
         run(Mode::Bounded, Fault::None, "write-through", "RAID 1", ends(2, 0, 0));
         run(Mode::Bounded, Fault::Cut, "journal, bitmap", "RAID 5", ends(7, 0, 1));
