@@ -66,7 +66,7 @@ pub use ppl::{
     PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX,
 };
 pub use raid5_journal::{is_raid5_journal_block, RAID5_JOURNAL_MAGIC};
-pub use reshape::{Change, ChangeBegin, Direction, ReshapeFault, ShapeFields};
+pub use reshape::{ChangeBegin, Direction, ReshapeFault, ReshapeView, ShapeFields};
 pub use role::{Role, RoleTable, ROLES_MAX};
 pub use superblock::{
     superblock_lba, BadBlockPlace, JournalReached, MinorVersion, PplPlace, Reshape, Superblock, Unassigned,

@@ -89,7 +89,7 @@ impl ShapeFields {
 
 /// A change of shape that is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Change {
+pub struct ReshapeView {
     /// The shape before.
     pub old: ShapeFields,
     /// The shape after.
@@ -102,7 +102,7 @@ pub struct Change {
     pub size: Sectors,
 }
 
-impl Change {
+impl ReshapeView {
     /// md takes a position only if it is a multiple of this, for levels 4, 5 and 6. Other levels have no such rule.
     #[must_use]
     pub fn step(&self) -> Option<Sectors> {
@@ -367,7 +367,7 @@ pub(crate) fn check_all(sb: &Superblock) -> Result<(), ReshapeFault> {
     if !sb.features.contains(FeatureMap::RESHAPE_ACTIVE) {
         return Ok(());
     }
-    check_new_data_area(sb, Change::of(sb)?.direction)
+    check_new_data_area(sb, ReshapeView::of(sb)?.direction)
 }
 
 /// Checks the new place of the data.
@@ -407,9 +407,9 @@ impl Superblock {
     /// # Panics
     /// The fields were set to values that [`Superblock::decode`] refuses.
     #[must_use]
-    pub fn change(&self) -> Option<Change> {
+    pub fn change(&self) -> Option<ReshapeView> {
         let active = self.features.contains(FeatureMap::RESHAPE_ACTIVE);
-        active.then(|| Change::of(self).expect("a superblock with other numbers is not decoded"))
+        active.then(|| ReshapeView::of(self).expect("a superblock with other numbers is not decoded"))
     }
 
     /// Sectors from the old place of this member's data to the new one; 0 without a change.
@@ -500,7 +500,7 @@ impl Superblock {
     /// # Errors
     /// As [`Superblock::begin_change`].
     pub fn turn_change(&mut self) -> Result<(), SuperblockError> {
-        let Some(Change { old, new, direction, .. }) = self.change() else { return Ok(()) };
+        let Some(ReshapeView { old, new, direction, .. }) = self.change() else { return Ok(()) };
         let shift = self.shift();
         let fault = SuperblockError::BadReshape(ReshapeFault::NewDataArea { shift });
         let new_offset = i32::try_from(-shift).map_err(|_| fault)?;

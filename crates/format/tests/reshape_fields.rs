@@ -5,7 +5,7 @@ mod common;
 
 use common::{case, fix_checksum};
 use openraid_format::{
-    Change, ChangeBegin, Direction, FeatureMap, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock,
+    ChangeBegin, Direction, FeatureMap, MdLevel, MetadataArea, ReshapeFault, ReshapeView, ShapeFields, Superblock,
     SuperblockError,
 };
 use openraid_units::{DriveLba, Sectors, SetLba};
@@ -79,7 +79,7 @@ fn the_middle_of_a_change_is_read_as_md_meant_it() {
             let superblock = member.superblock().expect("md wrote it");
             let change = superblock.change().expect("md was in the middle");
             let size = superblock.size.round_down(old.chunk.max(new.chunk));
-            assert_eq!(change, Change { old, new, direction, position: SetLba(position), size }, "{name}");
+            assert_eq!(change, ReshapeView { old, new, direction, position: SetLba(position), size }, "{name}");
             let moved = superblock.data_offset.get().checked_add_signed(shift).map(DriveLba);
             assert_eq!(Some(superblock.new_data_offset()), moved, "{name} {}", member.index);
         }
@@ -274,7 +274,7 @@ fn a_begin_a_position_and_an_end_are_those_of_md() {
 }
 
 fn begin_and_end(mut ours: Superblock, middle: &Superblock, after: &Superblock) {
-    let Change { old, new, direction, size, .. } = middle.change().expect("in the middle");
+    let ReshapeView { old, new, direction, size, .. } = middle.change().expect("in the middle");
     let position = match direction {
         Direction::Forward => SetLba::ZERO,
         Direction::Backward => SetLba(size.get() * u64::from(new.data_columns().expect("parity"))),
@@ -282,7 +282,7 @@ fn begin_and_end(mut ours: Superblock, middle: &Superblock, after: &Superblock) 
     let begin = ChangeBegin { new, direction, position, new_data_offset: middle.new_data_offset() };
     ours.begin_change(&begin).expect("md did it");
     ours.roles = middle.roles.clone();
-    assert_eq!(written(&ours).change(), Some(Change { old, new, direction, position, size }));
+    assert_eq!(written(&ours).change(), Some(ReshapeView { old, new, direction, position, size }));
     ours.set_change_position(SetLba(middle.reshape.position)).expect("md did it");
     (ours.events, ours.updated) = (middle.events, middle.updated);
     assert_eq!(&written(&ours), middle);
@@ -346,8 +346,8 @@ fn a_change_turns_around_at_a_position_of_both_directions_and_back_again() {
         let place = superblock.new_data_offset();
         superblock.turn_change().expect("a unit");
         let back = written(&superblock).change().expect("still in the middle");
-        let turned = Change { old: there.new, new: there.old, direction: there.direction.reversed(), ..there };
-        assert_eq!(back, Change { position: SetLba(unit), ..turned }, "{name}");
+        let turned = ReshapeView { old: there.new, new: there.old, direction: there.direction.reversed(), ..there };
+        assert_eq!(back, ReshapeView { position: SetLba(unit), ..turned }, "{name}");
         assert_eq!((superblock.data_offset, superblock.new_data_offset()), (place, first.data_offset));
         superblock.turn_change().expect("a unit");
         assert_eq!(superblock, first, "{name}");

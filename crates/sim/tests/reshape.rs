@@ -50,7 +50,7 @@ fn run_to_the_end(rig: &mut Rig, cuts: bool) -> u32 {
             }
             count += 1;
         }
-        if !rig.status().superblock.is_some_and(|superblock| superblock.change().is_some()) {
+        if rig.status().superblock.is_none_or(|superblock| superblock.change().is_none()) {
             return count;
         }
     }

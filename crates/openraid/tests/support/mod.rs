@@ -267,7 +267,7 @@ impl Lab {
 }
 
 /// Rest between two questions for three times as long as the last one took: in a guest, the start of a program takes the
-/// processor from what is waited for.
+/// processor from the work for which the test waits.
 fn rest(asked: Instant) {
     thread::sleep((asked.elapsed() * 3).clamp(Duration::from_millis(50), Duration::from_secs(2)));
 }
