@@ -14,7 +14,7 @@ use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::background::repair::pump_repairs;
 use crate::background::reshape::{on_unit_moved, pump_reshape, reshape_deadline, store_position};
-use crate::background::reshape_state::Reshape;
+use crate::background::reshape_state::ReshapeTask;
 use crate::background::scrub::notice_ranges;
 use crate::background::start::{notice_finished, replacement_complete, start_task, task_finished};
 use crate::call::Call;
@@ -140,7 +140,7 @@ fn checkpoint_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
 pub(crate) fn store_checkpoint(sets: &mut Sets, planted: Planted, id: SetId) {
     sets.look();
     let set = sets.get_mut(id);
-    if set.tasks.reshape().is_some_and(Reshape::is_flushing) {
+    if set.tasks.reshape().is_some_and(ReshapeTask::is_flushing) {
         return store_position(set);
     }
     let Some(task) = &set.tasks.task else { return };

@@ -21,7 +21,7 @@
 
 use openraid_units::{Instant, Nanos, SetId};
 
-use super::reshape_state::{MoveStage, Reshape};
+use super::reshape_state::{MoveStage, ReshapeTask};
 use crate::actions::NoticeKind;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
@@ -58,7 +58,7 @@ pub(crate) fn pump_reshape(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_
 }
 
 /// The change of a set that has one.
-fn reshape_of(set: &mut Set) -> &mut Reshape {
+fn reshape_of(set: &mut Set) -> &mut ReshapeTask {
     set.tasks.reshape_mut().expect("just seen")
 }
 

@@ -15,7 +15,7 @@ const UNITS_MAX: u64 = 63;
 
 /// A change of shape that is under way.
 #[derive(Debug)]
-pub(crate) struct Reshape {
+pub(crate) struct ReshapeTask {
     from: ShapeFields,
     to: ShapeFields,
     direction: Direction,
@@ -75,7 +75,7 @@ pub(in crate::background) enum MoveStage {
     Ending(u64),
 }
 
-impl Reshape {
+impl ReshapeTask {
     /// The change of a set from its recorded position on.
     pub(crate) fn new(
         change: &ShapeChange,

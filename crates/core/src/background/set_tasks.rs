@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use core::fmt;
 use openraid_units::{Instant, Sectors, Slot};
 
-use super::reshape_state::Reshape;
+use super::reshape_state::ReshapeTask;
 use super::Task;
 use crate::admin::TaskKind;
 use crate::array::repair::Repair;
@@ -22,7 +22,7 @@ const REPAIRS_IN_WORK_MAX: u32 = 4;
 pub(crate) struct SetTasks {
     pub(super) task: Option<Task>,
     /// The change of the set's shape.
-    reshape: Option<Box<Reshape>>,
+    reshape: Option<Box<ReshapeTask>>,
     last_id: u32,
     /// A task that has ended or was aborted, and whose end was not reported yet.
     finished: Option<Task>,
@@ -74,17 +74,17 @@ impl SetTasks {
 
     /// The change of the set's shape that is under way.
     #[inline]
-    pub(crate) fn reshape(&self) -> Option<&Reshape> {
+    pub(crate) fn reshape(&self) -> Option<&ReshapeTask> {
         self.reshape.as_deref()
     }
 
     /// As [`SetTasks::reshape`].
-    pub(crate) fn reshape_mut(&mut self) -> Option<&mut Reshape> {
+    pub(crate) fn reshape_mut(&mut self) -> Option<&mut ReshapeTask> {
         self.reshape.as_deref_mut()
     }
 
     /// The set's shape changes from now on.
-    pub(crate) fn begin_reshape(&mut self, reshape: Reshape) {
+    pub(crate) fn begin_reshape(&mut self, reshape: ReshapeTask) {
         self.reshape = Some(Box::new(reshape));
     }
 

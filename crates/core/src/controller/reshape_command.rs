@@ -9,7 +9,7 @@ use crate::admin::{AdminError, AdminOutcome, MemberState};
 use crate::array::reshape_plan::{plan_reshape, ReshapePlan};
 use crate::array::set::{Member, Set};
 use crate::array::start::rows_max_of;
-use crate::background::reshape_state::Reshape;
+use crate::background::reshape_state::ReshapeTask;
 use crate::controller::Controller;
 use crate::geometry::shape::Side;
 
@@ -21,13 +21,13 @@ impl Controller {
         check_ready(set)?;
         let plan = plan_of(set, new)?;
         let (limits, now) = (&self.base.limits, self.base.now);
-        if !Reshape::has_frames_for(&plan.change, limits) {
+        if !ReshapeTask::has_frames_for(&plan.change, limits) {
             return Err(AdminError::NotPossible(
                 "the work memory is too small for a stripe of the new shape; give the server more (--memory)",
             ));
         }
         let rows_max = rows_max_of(limits, plan.change.on(Side::New), set.block(), 0)?;
-        let reshape = Reshape::beginning(plan, limits, now);
+        let reshape = ReshapeTask::beginning(plan, limits, now);
         let set = self.sets.get_mut(id);
         set.limit_rows(rows_max);
         set.tasks.begin_reshape(reshape);
@@ -42,7 +42,7 @@ impl Controller {
         let Some(set) = self.sets.find(id).filter(|set| !set.has_failed()) else {
             return Some(Err(AdminError::Offline));
         };
-        let is_begun = set.tasks.reshape().is_none_or(Reshape::is_begun);
+        let is_begun = set.tasks.reshape().is_none_or(ReshapeTask::is_begun);
         is_begun.then_some(Ok(AdminOutcome::Done))
     }
 }

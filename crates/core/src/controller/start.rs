@@ -15,7 +15,7 @@ use crate::array::assemble::Assembly;
 use crate::array::set::Set;
 use crate::array::start::rows_max_of;
 use crate::array::volume::Volume;
-use crate::background::reshape_state::Reshape;
+use crate::background::reshape_state::ReshapeTask;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::geometry::Level;
@@ -52,7 +52,7 @@ impl Controller {
         let mut set = Set::of_assembly(array, (block, rows_max), assembly, &self.base);
         if let (Some(planned), Some(said)) = (&assembly.change, assembly.common.change()) {
             let (fields, base) = ((said.old, said.new), &self.base);
-            set.tasks.begin_reshape(Reshape::new(&planned.change, planned.moved, fields, &base.limits, base.now));
+            set.tasks.begin_reshape(ReshapeTask::new(&planned.change, planned.moved, fields, &base.limits, base.now));
         }
         start_ppl(&mut set, assembly, self.base.limits.ops_max);
         set.plant(self.base.planted);
