@@ -26,6 +26,7 @@ fn fields(shape: &Shape) -> ShapeFields {
     let level = match shape.level {
         Level::Raid4 => MdLevel::Raid4,
         Level::Raid6 => MdLevel::Raid6,
+        Level::Raid10 => MdLevel::Raid10,
         _ => MdLevel::Raid5,
     };
     ShapeFields { level, layout: shape.layout, chunk: shape.chunk, raid_disks: shape.members }
@@ -170,6 +171,40 @@ fn members_are_lost_and_filled_during_a_change() {
     assert!(filled > 8, "only {filled} arrays are whole again");
 }
 
+/// Change the shape with writes and cuts, and check everything. Returns the number of cuts.
+fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
+    let _case = Case::new(seed, to);
+    let (mut all, cuts) = (0, seed % 4 != 0);
+    let options = RigOptions { cuts, spares: to.members - from.members, far: Sectors(2048), ..RigOptions::new(seed) };
+    let mut rig = Rig::new(from, options);
+    let load = load(&rig);
+    rig.session.run(&mut rig.world, &load, 60);
+    let before = rig.status().capacity;
+    let is_there =
+        |rig: &Rig| rig.status().superblock.is_some_and(|now| (now.raid_disks, now.layout, now.chunk) == ids(&to));
+    loop {
+        let command = AdminCommand::Reshape { array: rig.array, new: fields(&to) };
+        rig.world.admin(command).unwrap_or_else(|error| panic!("{error}"));
+        rig.session.hear(&mut rig.world);
+        all += run_to_the_end(&mut rig, cuts);
+        // A cut at the begin takes the change back.
+        if is_there(&rig) {
+            break;
+        }
+    }
+    rig.rest();
+    rig.shape = to;
+    let capacity = rig.status().capacity;
+    assert!(if to.members > from.members { capacity > before } else { capacity == before }, "{capacity}");
+    rig.session.learn_capacity(&rig.world);
+    rig.judge();
+    all
+}
+
+fn ids(shape: &Shape) -> (u16, u32, Sectors) {
+    (shape.members, shape.layout, shape.chunk)
+}
+
 #[test]
 fn more_members_under_writes_and_cuts() {
     let mut all = 0;
@@ -179,31 +214,41 @@ fn more_members_under_writes_and_cuts() {
             (Shape::raid5(3, CHUNK), Shape::raid5(5, CHUNK)),
             (Shape::raid6(4, CHUNK), Shape::raid6(5, CHUNK)),
         ] {
-            let _case = Case::new(seed, from);
-            let cuts = seed % 4 != 0;
-            let options =
-                RigOptions { cuts, spares: to.members - from.members, far: Sectors(512), ..RigOptions::new(seed) };
-            let mut rig = Rig::new(from, options);
-            let load = load(&rig);
-            rig.session.run(&mut rig.world, &load, 60);
-            let before = rig.status().capacity;
-            loop {
-                let command = AdminCommand::Reshape { array: rig.array, new: fields(&to) };
-                rig.world.admin(command).unwrap_or_else(|error| panic!("{error}"));
-                rig.session.hear(&mut rig.world);
-                all += run_to_the_end(&mut rig, cuts);
-                // A cut at the begin takes the change back.
-                if rig.status().superblock.is_some_and(|superblock| superblock.raid_disks == to.members) {
-                    break;
-                }
-            }
-            rig.rest();
-            rig.shape = to;
-            let status = rig.status();
-            assert!(status.capacity > before, "{status:?}");
-            rig.session.learn_capacity(&rig.world);
-            rig.judge();
+            all += change_under_cuts(seed, from, to);
         }
     }
-    assert!(all > 40, "only {all} cuts");
+    assert!(all > 25, "only {all} cuts");
+}
+
+#[test]
+fn other_chunks_and_layouts_under_writes_and_cuts() {
+    let mut all = 0;
+    let (small, large) = (Sectors::kib(8), Sectors::kib(32));
+    for seed in seeds(12, 1000) {
+        for (from, to) in [
+            (Shape::raid5(4, CHUNK), Shape::raid5(4, large)),
+            (Shape::raid5(4, CHUNK), Shape::raid5(4, small)),
+            (Shape::raid5(4, CHUNK), Shape::new(Level::Raid5, 3, 4, CHUNK)),
+            (Shape::raid6(5, CHUNK), Shape::new(Level::Raid6, 8, 5, large)),
+        ] {
+            all += change_under_cuts(seed, from, to);
+        }
+    }
+    assert!(all > 25, "only {all} cuts");
+}
+
+#[test]
+fn striped_mirrors_under_writes_and_cuts() {
+    let mut all = 0;
+    for seed in seeds(12, 1000) {
+        for (from, to) in [
+            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 5, CHUNK)),
+            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 6, CHUNK)),
+            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 4, Sectors::kib(32))),
+            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x1_0201, 4, CHUNK)),
+        ] {
+            all += change_under_cuts(seed, from, to);
+        }
+    }
+    assert!(all > 25, "only {all} cuts");
 }

@@ -1,7 +1,7 @@
 //! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when.
 
 use openraid_format::FeatureMap;
-use openraid_units::{DriveLba, Sectors, SetLba, Slot};
+use openraid_units::{DriveLba, Sectors, Slot};
 
 use super::reshape_plan::ReshapePlan;
 use super::set::{Member, Seat, Set, SlotMembers};
@@ -31,7 +31,7 @@ impl Set {
         // The start of the data in the common part has no meaning.
         plan.begin_on(&mut metadata.common).expect("the plan has tried it");
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
-        self.shape = Shape::changing(plan.change.clone(), SetLba::ZERO);
+        self.shape = Shape::changing(plan.change.clone(), plan.change.start());
         self.refresh();
         self.metadata.as_mut().expect("just seen").request()
     }

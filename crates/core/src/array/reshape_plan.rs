@@ -1,12 +1,20 @@
 //! What a change of shape would do, and whether it can begin. Pure: it takes superblocks and decides.
 
+use alloc::vec::Vec;
 use core::fmt;
-use openraid_format::{ChangeBegin, Direction, MdLevel, ShapeFields, Superblock, SuperblockError};
-use openraid_units::{DriveLba, Sectors, SetLba};
+use openraid_format::{
+    ChangeBegin, Direction, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock, SuperblockError,
+};
+use openraid_units::{DriveLba, Sectors};
 
 use crate::geometry::change::{ChangeError, ShapeChange, Shift};
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::slots::SlotSet;
+
+/// Maximum shift of a change that needs new room at each step, in sectors: 64 MiB, half of the room that a large drive has.
+const SHIFT_MAX: i64 = 128 << 10;
+/// Maximum length of a bitmap: 128 KiB, as in mdadm.
+const BITMAP_SECTORS_MAX: Sectors = Sectors::kib(128);
 
 /// A change that cannot be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,8 +23,8 @@ pub enum ReshapeError {
     Nothing,
     /// Data of this level does not move.
     Level(MdLevel),
-    /// Another level, chunk or layout than the array has.
-    OnlyMembers,
+    /// Another level than the array has.
+    OtherLevel,
     /// Fewer members.
     FewerMembers {
         /// Number of members now.
@@ -51,10 +59,10 @@ impl fmt::Display for ReshapeError {
         match self {
             Self::Nothing => f.write_str("the array has this shape already"),
             Self::Level(level) => {
-                write!(f, "{level} cannot change its shape while it runs; raid4, raid5 and raid6 can get more members")
+                write!(f, "{level} cannot change its shape while it runs; raid4, raid5, raid6 and raid10 can get more members, another chunk and another layout")
             }
-            Self::OnlyMembers => {
-                f.write_str("only the number of members can change: leave out the level, the chunk and the layout")
+            Self::OtherLevel => {
+                f.write_str("the level cannot change: ask for more members, another chunk or another layout")
             }
             Self::FewerMembers { now, asked } => write!(
                 f,
@@ -107,37 +115,62 @@ pub fn plan_reshape(
     if old == new {
         return Err(ReshapeError::Nothing);
     }
-    if old.data_columns().is_none() {
+    if !matches!(old.level, MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 | MdLevel::Raid10) {
         return Err(ReshapeError::Level(old.level));
     }
-    if (old.level, old.layout, old.chunk) != (new.level, new.layout, new.chunk) {
-        return Err(ReshapeError::OnlyMembers);
+    if old.level != new.level {
+        return Err(ReshapeError::OtherLevel);
     }
     if new.raid_disks < old.raid_disks {
         return Err(ReshapeError::FewerMembers { now: old.raid_disks, asked: new.raid_disks });
     }
-    let [from, to] = [old, new].map(|fields| geometry_of(&fields, common.size));
+    let (from, to) = (geometry_of(&old, common.size)?, geometry_of(&new, common.size)?);
     let need = new.raid_disks - old.raid_disks;
     let have = u16::try_from(spares.len()).unwrap_or(u16::MAX);
-    let (from, to) = (from?, to?);
     if have < need {
         return Err(ReshapeError::TooFewSpares { need, have });
     }
-    let direction = Direction::Forward;
-    let none = alloc::vec![Shift::default(); usize::from(new.raid_disks)];
-    let no_shift =
-        ShapeChange::new(from.clone(), to.clone(), direction, none, SlotSet::EMPTY).map_err(ReshapeError::Change)?;
-    let shift = -i64::try_from(no_shift.least_shift().get()).expect("a few stripes");
-    let shifts = alloc::vec![Shift(shift); usize::from(new.raid_disks)];
-    let change = ShapeChange::new(from, to, direction, shifts, SlotSet::EMPTY).map_err(ReshapeError::Change)?;
-    if !change.has_room(change.start()) {
-        return Err(ReshapeError::NoStep);
+    let drives: Vec<&Superblock> = members.iter().chain(&spares[..usize::from(need)]).collect();
+    let mut refusal = None;
+    for direction in [Direction::Forward, Direction::Backward] {
+        match plan_in(direction, (old, &from), (new, &to), &drives) {
+            Ok(plan) => return Ok(plan),
+            // The first direction is the usual one: its refusal says what would help.
+            Err(error) => refusal = refusal.or(Some(error)),
+        }
     }
-    let plan = ReshapePlan { old, new, change, shift };
-    for member in members.iter().chain(&spares[..usize::from(need)]) {
-        plan.begin_on(&mut member.clone()).map_err(|why| ReshapeError::NoRoom { shift, why })?;
+    Err(refusal.expect("both directions were refused"))
+}
+
+/// Plan the change in this direction. With more data columns each step frees room for the next one, so the least shift is
+/// enough. Otherwise each step needs new room, so the shift is as large as half of the room: the other half is for the next
+/// change.
+fn plan_in(
+    direction: Direction,
+    (old, from): (ShapeFields, &Geometry),
+    (new, to): (ShapeFields, &Geometry),
+    drives: &[&Superblock],
+) -> Result<ReshapePlan, ReshapeError> {
+    let slots = usize::from(new.raid_disks.max(old.raid_disks));
+    let change = |shift: i64| {
+        let shifts = alloc::vec![Shift(shift); slots];
+        ShapeChange::new(from.clone(), to.clone(), direction, shifts, SlotSet::EMPTY).map_err(ReshapeError::Change)
+    };
+    let sign = if direction == Direction::Forward { -1 } else { 1 };
+    let still = change(0)?;
+    let least = i64::try_from(still.least_shift().get()).expect("a few stripes");
+    let grows = new.raid_disks > old.raid_disks;
+    let mut shift = if grows { least } else { (SHIFT_MAX - SHIFT_MAX % least).max(least) };
+    loop {
+        let plan = ReshapePlan { old, new, change: change(sign * shift)?, shift: sign * shift };
+        let tried = drives.iter().try_for_each(|member| plan.begin_on(&mut (*member).clone()));
+        match tried {
+            Ok(()) if plan.change.has_room(plan.change.start()) => return Ok(plan),
+            Ok(()) => return Err(ReshapeError::NoStep),
+            Err(why) if shift == least => return Err(ReshapeError::NoRoom { shift: sign * shift, why }),
+            Err(_) => shift = (shift / 2 - shift / 2 % least).max(least),
+        }
     }
-    Ok(plan)
 }
 
 impl ReshapePlan {
@@ -150,10 +183,17 @@ impl ReshapePlan {
     pub(crate) fn begin_on(&self, member: &mut Superblock) -> Result<(), SuperblockError> {
         member.begin_change(&ChangeBegin {
             new: self.new,
-            direction: Direction::Forward,
-            position: SetLba::ZERO,
+            direction: self.change.direction(),
+            position: self.change.start(),
             new_data_offset: self.new_start(member),
-        })
+        })?;
+        // The length of a bitmap is not in the superblock.
+        let start = member.new_data_offset();
+        let bitmap = member.bitmap_offset().and_then(|offset| member.place(offset));
+        match bitmap.filter(|at| *at <= start && start < *at + BITMAP_SECTORS_MAX) {
+            Some(_) => Err(SuperblockError::BadReshape(ReshapeFault::NewDataOver(MetadataArea::Bitmap))),
+            None => Ok(()),
+        }
     }
 }
 

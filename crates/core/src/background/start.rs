@@ -63,7 +63,8 @@ pub(crate) fn start_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
     // A slot that is not missing waits for a member that can take the place of a missing one.
     let yields = set.tasks.task.as_ref().is_none_or(Task::yields);
-    let moves = set.tasks.reshape().is_some_and(|reshape| !reshape.is_quiet() || set.ops().awaited().is_some());
+    let moves = !goes_through_both_sides(set)
+        || set.tasks.reshape().is_some_and(|reshape| !reshape.is_quiet() || set.ops().awaited().is_some());
     if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() || moves {
         return false;
     }
@@ -94,9 +95,18 @@ pub(crate) fn start_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     true
 }
 
+/// Can a task go through the set as it is? Marks of mirrors are sectors of the set, and those of two sides have no order: on
+/// a mirror the tasks wait until the change has ended.
+fn goes_through_both_sides(set: &Set) -> bool {
+    set.shape().has_parity() || !set.shape().is_changing()
+}
+
 /// Is there a task that goes before the change of the set's shape? Then the change waits at a record.
 pub(super) fn is_task_due(sets: &Sets, channels: &Channels, id: SetId) -> bool {
     let set = sets.get(id);
+    if !goes_through_both_sides(set) {
+        return false;
+    }
     let resync = !set.is_consistent_everywhere() && set.can_resync() && !set.is_durability_lost();
     set.tasks.task.is_some() || resync || find_rebuild(sets, channels, id).is_some()
 }

@@ -29,6 +29,7 @@ impl Controller {
         let rows_max = rows_max_of(limits, plan.change.on(Side::New), set.block(), 0)?;
         let reshape = ReshapeTask::beginning(plan, limits, now);
         let set = self.sets.get_mut(id);
+        self.ops.begin_set(id, set.slots().max(new.raid_disks));
         set.limit_rows(rows_max);
         set.tasks.begin_reshape(reshape);
         self.sets.look();
