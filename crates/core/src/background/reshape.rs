@@ -38,10 +38,12 @@ pub(crate) fn pump_reshape(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_
     if sets.get(id).tasks.reshape().is_none() {
         return false;
     }
-    let gives_way = is_task_due(sets, call.channels(), id) || sets.get(id).tasks.is_paused();
+    let set = sets.get(id);
+    let lacks_frames = set.shape().change().is_some_and(|change| !ReshapeTask::has_frames_for(change, call.limits()));
+    let gives_way = is_task_due(sets, call.channels(), id) || set.tasks.is_paused() || lacks_frames;
     reshape_of(sets.get_mut(id)).gives_way = gives_way;
     let mut moved = begin_change(sets, id) | end_epoch(sets, id, is_looked_up);
-    moved |= open_rest(sets.get_mut(id), call.now());
+    moved |= open_rest(sets, id, call.now());
     moved |= end_record(sets, id, call);
     if sets.get(id).tasks.reshape().is_none() {
         // The set has its new shape.
@@ -93,7 +95,8 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool) -> bool {
 }
 
 /// If no unit is to begin soon, or a write waits, the rest of the closed stretch is open to writes again.
-fn open_rest(set: &mut Set, now: Instant) -> bool {
+fn open_rest(sets: &mut Sets, id: SetId, now: Instant) -> bool {
+    let set = sets.get_mut(id);
     let reshape = reshape_of(set);
     let waits = reshape.gives_way || reshape.must_let_writes_in() || reshape.next_unit_at > now + RESHAPE_PATIENCE;
     if !waits || reshape.in_flight > 0 || reshape.closing == reshape.moved {
@@ -104,6 +107,7 @@ fn open_rest(set: &mut Set, now: Instant) -> bool {
     (reshape.done, reshape.begun) = (0, 0);
     let to = reshape.moved;
     set.close_to(to);
+    sets.signal(Signal::Changed);
     true
 }
 

@@ -20,6 +20,7 @@ use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::array::start::{check_chunk, rows_max_of};
 use crate::call::Call;
+use crate::geometry::shape::Side;
 use crate::io::state::channel::Channels;
 use crate::io::state::command::Owner;
 use crate::io::state::footprint::{Columns, StripeRows};
@@ -52,7 +53,11 @@ pub(crate) fn block_and_rows_of(
 /// The work frames are too few, or the area of a log does not fit the blocks of the drives.
 fn rows_max(assembly: &Assembly, limits: &Limits, block: BlockSize) -> Result<u32, AdminError> {
     if assembly.ppl.is_none() {
-        return rows_max_of(limits, &assembly.geometry, block, 0);
+        let rows = rows_max_of(limits, &assembly.geometry, block, 0)?;
+        return match &assembly.change {
+            Some(planned) => Ok(rows.min(rows_max_of(limits, planned.change.on(Side::New), block, 0)?)),
+            None => Ok(rows),
+        };
     }
     let room = room_of_all(assembly, block).ok_or(AdminError::NotPossible(
         "the area of a member's partial parity log does not fit the blocks of the drives; use Linux md for this array",
