@@ -422,6 +422,21 @@ impl Superblock {
         }
     }
 
+    /// Sectors before this member's data that hold no metadata: by these the start of the data can move down.
+    #[must_use]
+    pub fn room_before_data(&self) -> Sectors {
+        let of = |offset: Option<i32>, len: Sectors| offset.and_then(|offset| self.place(offset)).map(|at| at + len);
+        let log = self.bad_block_log();
+        let ends = [
+            (self.minor != MinorVersion::V1_0).then(|| check::superblock_end(self)),
+            of(self.bitmap_offset(), Sectors(1)),
+            of(log.map(|log| log.offset), Sectors(log.map_or(0, |log| u64::from(log.size)))),
+            self.ppl_area().map(|(at, len)| at + len),
+        ];
+        let before = ends.into_iter().flatten().filter(|end| *end <= self.data_offset).max();
+        Sectors(self.data_offset.get() - before.unwrap_or(DriveLba(0)).get())
+    }
+
     /// First sector of this member's data in the new shape; `data_offset` if they do not move.
     ///
     /// # Panics

@@ -13,7 +13,7 @@ import { setExports } from "./kept.js";
 /** @param {HTMLElement} main @param {string} name @param {string[]} action what the address asks for: a verb, and a member */
 export function page(main, name, action = []) {
   const head = h("div", {});
-  const parts = { members: h("section", { className: "card" }), task: h("section", { className: "card" }), policy: h("section", { className: "card wide" }), cache: h("section", { className: "card" }) };
+  const parts = { members: h("section", { className: "card" }), task: h("section", { className: "card" }), shape: h("section", { className: "card" }), policy: h("section", { className: "card wide" }), cache: h("section", { className: "card" }) };
   const drawn = charts();
   const live = h("section", { className: "card" }, h("h2", {}, "Load"), drawn.map((chart) => chart.element));
   const explain = explainPanel(name);
@@ -21,7 +21,7 @@ export function page(main, name, action = []) {
   const map = h("div", {});
   const disk = h("section", { className: "card" });
   const history = h("section", { className: "card" }, h("h2", {}, "History"), historyPanel(name));
-  const served = h("div", {}, disk, parts.members, h("div", { className: "grid" }, live, parts.task, parts.cache), parts.policy, explain.element, stories.element, map, history);
+  const served = h("div", {}, disk, parts.members, parts.shape, h("div", { className: "grid" }, live, parts.task, parts.cache), parts.policy, explain.element, stories.element, map, history);
   main.append(h("h1", {}, name), head, served);
   let asked = 0;
   const isNew = action[0] === "disk";
@@ -33,6 +33,8 @@ export function page(main, name, action = []) {
     if (served.hidden) return;
     keyed(parts.members, members(array).map((m) => [m.slot, m.member, m.text, m.device, m.media_errors, m.bad_ranges]), () => memberTable(array));
     keyed(parts.task, [tasks(array).map((task) => task.text), [array, ...array.spans].map((set) => set.check_text)], () => taskCard(array));
+    parts.shape.hidden = !array.shape && !array.other_sizes.length;
+    keyed(parts.shape, [array.shape, array.other_sizes, array.task?.paused], () => shapeCard(array));
     keyed(parts.policy, [array.settings, array.profile, array.access, array.consistency_policy], () => policy(array));
     keyed(parts.cache, [array.cache, array.journal], () => cache(array));
     keyed(disk, [array.addresses, array.chunk_bytes, array.access], () => asDisk(array, isNew));
@@ -142,6 +144,34 @@ function taskCard(array) {
     own.some((task) => task.paused) ? operate({ id: "resume", onclick: run("POST", "/resume") }, "Resume") : operate({ id: "pause", onclick: run("POST", "/pause") }, "Pause")];
 }
 
+/** Both shapes of an array with the boundary between them, and clients that do not know its size yet. */
+function shapeCard(array) {
+  const own = array.shape;
+  const others = array.other_sizes.map((other) => h("p", {}, `${other.clients} connected ${other.clients === 1 ? "client has" : "clients have"} the former size, ${bytes(other.size_bytes)}: a client learns the new size when it connects again.`));
+  if (!own) return [h("h2", {}, "Size"), others];
+  const share = own.total_bytes ? Math.floor((own.moved_bytes * 100) / own.total_bytes) : 100;
+  const [first, second] = own.direction === "forwards" ? [own.to, own.from] : [own.from, own.to];
+  return [h("h2", {}, `Change of shape: ${share} %`), h("progress", { max: 100, value: own.direction === "forwards" ? share : 100 - share, "aria-label": own.text }),
+    facts([[`Below ${bytes(own.position_bytes)}`, first.text], [`From ${bytes(own.position_bytes)} on`, second.text], ["Moved", `${bytes(own.moved_bytes)} of ${bytes(own.total_bytes)}, ${bytes(own.recorded_bytes)} of it recorded`], ["Size at the end", bytes(own.to.size_bytes)]]),
+    array.task?.paused ? h("p", {}, "It stands still. Resume it under Background work.") : null, others];
+}
+
+/** Choose a drive, see the plan, begin. */
+function grow(array) {
+  const drive = driveChoice("a spare of the array");
+  const wish = () => (drive.value() ? { members: [drive.value()] } : { raid_devices: array.slots + 1 });
+  const cli = () => (drive.value() ? command("reshape", [array.name], `--members ${drive.value()}`) : command("reshape", [array.name], `--raid-devices ${array.slots + 1}`));
+  ask({ title: `More members for ${array.name}`, text: "The array gets one member more while it is used. First comes the plan; nothing is changed by it.", button: "Show the plan", cli: command("reshape", [array.name], "--members DRIVE --plan"),
+    fields: [field("New drive", drive.choice), drive.path],
+    act: async () => {
+      const asked = wish();
+      const plan = await change(array.name, "POST", "/reshape/plan", asked);
+      const line = cli();
+      ask({ title: `${plan.from.text} \u2192 ${plan.to.text}`, risk: true, name: array.name, button: "Begin", cli: line, fields: h("pre", {}, plan.text),
+        act: async (typed) => done(await change(array.name, "POST", "/reshape", { ...asked, confirm: typed })) });
+    } });
+}
+
 function policy(array) {
   const s = array.settings;
   const limit = (own) => (own ? `at most ${rate(own)}` : "no limit");
@@ -151,7 +181,8 @@ function policy(array) {
     ["Access", array.access], ["Writes", WRITES[s.write_cache] || s.write_cache], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
     ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", limit(s.rebuild_rate)], array.profile ? ["While degraded", `rebuild ${array.profile.degraded.rebuild_rate ? `at most ${rate(array.profile.degraded.rebuild_rate)}` : "without limit"}, ${array.profile.degraded.depth} operations at once`] : null, ["Check", limit(s.scrub_rate)],
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
-  h("p", { className: "hint" }, "Level, chunk and number of members are given when an array is made. For others, ", toCreate("make a new array"), " and copy the data."),
+  h("p", { className: "hint" }, "Level and chunk are given when an array is made. For others, ", toCreate("make a new array"), " and copy the data."),
+  ["raid4", "raid5", "raid6"].includes(array.level) && !array.shape ? administer({ id: "grow-array", onclick: () => grow(array) }, "More members") : null,
   operate({ id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
   administer({ id: "set-exports", onclick: () => setExports(array) }, "Names for clients"),
   administer({ id: "rename-array", onclick: () => renameArray(array) }, "Rename"),

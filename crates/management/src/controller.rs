@@ -6,7 +6,7 @@ use openraid_status::alarm::AlarmModel;
 use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
 use openraid_status::DriveClass;
 pub use openraid_status::EventModel;
-use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, ServerModel};
+use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, ReshapePlanModel, ServerModel};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -244,6 +244,11 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The server's refusal; or the registry cannot be written.
     fn retire(&self, array: &str, yes: bool) -> Result<CommandResult, Refusal>;
+    /// What a change of shape would do; nothing is written. The command is a `Reshape` that asks for a plan.
+    ///
+    /// # Errors
+    /// The change cannot begin.
+    fn plan_reshape(&self, command: Command) -> Result<ReshapePlanModel, Refusal>;
     /// Carry a command out.
     ///
     /// # Errors

@@ -174,6 +174,24 @@ fn tasks(page: &mut Page, arrays: &[ArrayModel]) {
     each(page, "openraid_task_total_bytes", |task| task.total_bytes);
     page.family("openraid_task_paused", "gauge", "1 if the background task is held.");
     each(page, "openraid_task_paused", |task| task.paused.into());
+    reshapes(page, arrays);
+}
+
+fn reshapes(page: &mut Page, arrays: &[ArrayModel]) {
+    type Value = fn(&openraid_status::ReshapeModel) -> u64;
+    let families: [(&str, &str, Value); 3] = [
+        ("openraid_reshape_moved_bytes", "Bytes of an array that a change of shape has moved.", |own| own.moved_bytes),
+        ("openraid_reshape_recorded_bytes", "Bytes of an array that are recorded as moved.", |own| own.recorded_bytes),
+        ("openraid_reshape_total_bytes", "Bytes of an array that a change of shape moves.", |own| own.total_bytes),
+    ];
+    for (name, about, value) in families {
+        page.family(name, "gauge", about);
+        for array in arrays {
+            if let Some(change) = &array.shape {
+                page.line(name, &[("array", &array.name)], value(change));
+            }
+        }
+    }
 }
 
 fn hosts(page: &mut Page, arrays: &[ArrayModel]) {

@@ -5,13 +5,15 @@
 
 use std::collections::VecDeque;
 
-use openraid_core::admin::{AdminCommand, ArrayStatus, CacheStatus, JournalStatus, Unprotected};
+use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, CacheStatus, JournalStatus, Unprotected};
+use openraid_core::array::reshape_plan::ReshapePlan;
 use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, QueueFull, Verdict};
 use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::occupancy::{DriveLoad, Occupied};
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
 use openraid_core::{Actions, Controller};
+use openraid_format::{ShapeFields, Superblock};
 use openraid_sys::clock;
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
 
@@ -207,6 +209,19 @@ impl Control {
     #[must_use]
     pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
         self.controller.status(array)
+    }
+
+    /// What a change of an array's shape would do: see [`Controller::plan_reshape`].
+    ///
+    /// # Errors
+    /// Why the change cannot begin.
+    pub fn plan_reshape(
+        &self,
+        array: ArrayId,
+        new: ShapeFields,
+        joining: &[Superblock],
+    ) -> Result<ReshapePlan, AdminError> {
+        self.controller.plan_reshape(array, new, joining)
     }
 
     /// The status of the cache.

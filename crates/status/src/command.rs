@@ -95,6 +95,35 @@ pub enum Command {
         /// The array.
         array: String,
     },
+    /// Change the shape of an array.
+    Reshape {
+        /// The array.
+        array: String,
+        /// Drives that join it first, as spares.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        members: Vec<String>,
+        /// The new number of members.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raid_devices: Option<u16>,
+        /// The new level, as the user writes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        level: Option<String>,
+        /// The new size of a chunk, as the user writes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chunk: Option<String>,
+        /// The new layout, as the user writes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        layout: Option<String>,
+        /// Only say what would happen.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        plan: bool,
+        /// Whatever is on the drives may be lost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        overwrite: bool,
+        /// Begin without a question.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        yes: bool,
+    },
     /// Hold background work.
     Pause {
         /// The array.
@@ -250,6 +279,20 @@ impl Command {
             Self::Locate { array, member, off } => (array, format!("locate {member}{}", switch(*off, " --off"))),
             Self::Check { array, kind } => (array, kind.text().to_owned()),
             Self::StopCheck { array } => (array, "end the check".to_owned()),
+            Self::Reshape { plan: true, .. } => return None,
+            Self::Reshape { array, members, raid_devices, level, chunk, layout, .. } => {
+                let option = |name: &str, value: Option<&str>| value.map(|value| format!(" --{name} {value}"));
+                let number = raid_devices.map(|number| number.to_string());
+                let named = (!members.is_empty()).then(|| format!(" --members {}", members.join(" ")));
+                let options = [
+                    option("raid-devices", number.as_deref()),
+                    option("level", level.as_deref()),
+                    option("chunk", chunk.as_deref()),
+                    option("layout", layout.as_deref()),
+                    named,
+                ];
+                (array, format!("reshape{}", options.into_iter().flatten().collect::<String>()))
+            }
             Self::Pause { array } => (array, "pause".to_owned()),
             Self::Resume { array } => (array, "resume".to_owned()),
             Self::Set { array, settings, .. } => {

@@ -21,6 +21,7 @@ mod exit;
 mod level;
 mod model;
 mod offline;
+mod shape;
 pub mod shell;
 pub mod uri;
 mod words;
@@ -33,4 +34,7 @@ pub use level::LevelWord;
 pub use model::*;
 pub use words::{
     AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PolicyWord, ScheduleWord, SessionWord, SinkWord,
+};
+pub use shape::{
+    NewSlotModel, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, RoomModel, ShapeModel,
 };

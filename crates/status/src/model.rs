@@ -13,6 +13,7 @@ use crate::care::SmartModel;
 use crate::check::{CheckModel, OutcomeModel};
 use crate::exit::Exit;
 use crate::level::LevelWord;
+use crate::shape::{OtherSizeModel, ReshapeModel};
 use crate::words::{AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PolicyWord, SessionWord};
 
 /// The health of an array in one word.
@@ -660,6 +661,12 @@ pub struct ArrayModel {
     pub check_text: Vec<String>,
     /// The background task that runs or is paused.
     pub task: Option<TaskModel>,
+    /// The change of its shape that is under way.
+    #[serde(default)]
+    pub shape: Option<ReshapeModel>,
+    /// Connected clients that know another size of it.
+    #[serde(default)]
+    pub other_sizes: Vec<OtherSizeModel>,
     /// Has the stop of the array begun?
     pub stopping: bool,
     /// Possible losses, if it was started by force.

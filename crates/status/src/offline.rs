@@ -37,6 +37,8 @@ impl ArrayModel {
             last_complete_check: None,
             check_text: Vec::new(),
             task: None,
+            shape: None,
+            other_sizes: Vec::new(),
             stopping: false,
             forced: None,
             alarms: Vec::new(),

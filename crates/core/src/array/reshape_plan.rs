@@ -8,6 +8,7 @@ use openraid_format::{
 use openraid_units::{DriveLba, Sectors};
 
 use crate::geometry::change::{ChangeError, ShapeChange, Shift};
+use crate::geometry::shape::Side;
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::slots::SlotSet;
 
@@ -174,6 +175,24 @@ fn plan_in(
 }
 
 impl ReshapePlan {
+    /// Sectors of the set before and after the change.
+    #[must_use]
+    pub fn capacities(&self) -> [Sectors; 2] {
+        self.geometries().map(Geometry::capacity)
+    }
+
+    /// Sectors that are written to each member.
+    #[must_use]
+    pub fn written_to_each(&self) -> Sectors {
+        self.change.member_share(self.change.total())
+    }
+
+    /// The geometries before and after the change.
+    #[must_use]
+    pub fn geometries(&self) -> [&Geometry; 2] {
+        [self.change.on(Side::Old), self.change.on(Side::New)]
+    }
+
     /// The new start of a member's data.
     pub(crate) fn new_start(&self, member: &Superblock) -> DriveLba {
         DriveLba(member.data_offset.get().saturating_add_signed(self.shift))

@@ -12,6 +12,7 @@ use crate::array::start::rows_max_of;
 use crate::background::reshape_state::ReshapeTask;
 use crate::controller::Controller;
 use crate::geometry::shape::Side;
+use crate::limits::Limits;
 
 impl Controller {
     /// Begin to change the shape of an array. It is begun when the superblocks say so.
@@ -19,13 +20,9 @@ impl Controller {
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get(id);
         check_ready(set)?;
-        let plan = plan_of(set, new)?;
+        let plan = plan_of(set, new, &[])?;
         let (limits, now) = (&self.base.limits, self.base.now);
-        if !ReshapeTask::has_frames_for(&plan.change, limits) {
-            return Err(AdminError::NotPossible(
-                "the work memory is too small for a stripe of the new shape; give the server more (--memory)",
-            ));
-        }
+        check_frames(&plan, limits)?;
         let rows_max = rows_max_of(limits, plan.change.on(Side::New), set.block(), 0)?;
         let reshape = ReshapeTask::beginning(plan, limits, now);
         let set = self.sets.get_mut(id);
@@ -38,6 +35,23 @@ impl Controller {
 }
 
 impl Controller {
+    /// What a change of shape would do. `joining`: superblocks of drives that would join as spares before it.
+    ///
+    /// # Errors
+    /// Why the change cannot begin.
+    pub fn plan_reshape(
+        &self,
+        array: ArrayId,
+        new: ShapeFields,
+        joining: &[Superblock],
+    ) -> Result<ReshapePlan, AdminError> {
+        let set = self.sets.get(self.arrays.set_of(&self.sets, array)?);
+        check_ready(set)?;
+        let plan = plan_of(set, new, joining)?;
+        check_frames(&plan, &self.base.limits)?;
+        Ok(plan)
+    }
+
     /// The answer to the command that began a change, if there is one already.
     pub(crate) fn check_reshape_begun(&self, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
         let Some(set) = self.sets.find(id).filter(|set| !set.has_failed()) else {
@@ -77,13 +91,24 @@ fn check_ready(set: &Set) -> Result<(), AdminError> {
     Ok(())
 }
 
-/// What the change would do with the members and spares that the set has.
-fn plan_of(set: &Set, new: ShapeFields) -> Result<ReshapePlan, AdminError> {
+/// Can a stripe of the new shape be moved in the memory that there is?
+fn check_frames(plan: &ReshapePlan, limits: &Limits) -> Result<(), AdminError> {
+    if ReshapeTask::has_frames_for(&plan.change, limits) {
+        return Ok(());
+    }
+    Err(AdminError::NotPossible(
+        "the work memory is too small for a stripe of the new shape; give the server more (--memory)",
+    ))
+}
+
+/// What the change would do with the members and spares that the set has, and drives that join it.
+fn plan_of(set: &Set, new: ShapeFields, joining: &[Superblock]) -> Result<ReshapePlan, AdminError> {
     let common = set.metadata.as_ref().expect("just checked").common();
     let of_state = |state: MemberState| {
         let is_it = move |member: &&Member| member.state() == state && !member.is_removed();
         set.members().iter().filter(is_it).filter_map(Member::superblock).cloned().collect::<Vec<Superblock>>()
     };
-    let (members, spares) = (of_state(MemberState::InSync), of_state(MemberState::Spare));
+    let (members, mut spares) = (of_state(MemberState::InSync), of_state(MemberState::Spare));
+    spares.extend_from_slice(joining);
     plan_reshape(common, &members, &spares, new).map_err(|error| AdminError::Refused(error.to_string()))
 }

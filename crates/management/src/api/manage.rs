@@ -104,6 +104,33 @@ pub struct ReplaceInput {
     confirm: Option<String>,
 }
 
+/// Another shape.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReshapeInput {
+    /// Paths or addresses of drives that join the array first, as spares.
+    #[serde(default)]
+    members: Vec<String>,
+    /// The new number of members; without it, the present number and the drives above.
+    #[serde(default)]
+    raid_devices: Option<u16>,
+    /// The new level.
+    #[serde(default)]
+    level: Option<String>,
+    /// The new size of a chunk, as in `64K`.
+    #[serde(default)]
+    chunk: Option<String>,
+    /// The new layout, as mdadm names it.
+    #[serde(default)]
+    layout: Option<String>,
+    /// Use the drives even if they hold something, which is lost.
+    #[serde(default)]
+    overwrite: bool,
+    /// Name of the array, typed again as a confirmation. A plan needs none.
+    #[serde(default)]
+    confirm: Option<String>,
+}
+
 /// A light to switch.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -256,6 +283,34 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     }
     let what = format!("add {member}");
     let command = Command::Add { array: array.name.clone(), member, span, overwrite, split: false };
+    change(request, &array, &what, command)
+}
+
+/// A change of shape, and its confirmation.
+fn reshaping(request: &Request, name: &str, plan: bool) -> Result<(Command, Option<String>), Problem> {
+    let ReshapeInput { members, raid_devices, level, chunk, layout, overwrite, confirm } = request.input()?;
+    if members.len() > MEMBERS_MAX {
+        return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at most")));
+    }
+    let array = name.to_owned();
+    let command =
+        Command::Reshape { array, members, raid_devices, level, chunk, layout, plan, overwrite, yes: !plan };
+    Ok((command, confirm))
+}
+
+/// Say what a change of shape would do.
+pub fn plan_reshape(request: &Request) -> Result<Reply, Problem> {
+    let array = named(request)?;
+    let (command, _) = reshaping(request, &array.name, true)?;
+    Ok(Reply::json(200, &request.state.controller.plan_reshape(command)?))
+}
+
+/// Begin a change of shape.
+pub fn reshape(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let (command, confirm) = reshaping(request, &array.name, false)?;
+    confirmed(&array, confirm.as_deref())?;
+    let what = command.change().map_or_else(String::new, |(_, what)| what);
     change(request, &array, &what, command)
 }
 

@@ -28,7 +28,7 @@ use crate::lab::{
 use crate::place::PlaceModel;
 use crate::{console, metrics};
 use openraid_status::care::ScheduleModel;
-use openraid_status::{ArrayModel, JournalModel, LimitModel, ServerModel};
+use openraid_status::{ArrayModel, JournalModel, LimitModel, ReshapePlanModel, ServerModel};
 use HttpMethod::{Delete, Get, Patch, Post};
 
 /// A type in the document.
@@ -151,6 +151,18 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/api/v1/arrays/{array}/add", OPERATE, "Add a member or a spare.", manage::add)
         .takes::<manage::AddInput>()
         .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/reshape", ADMINISTER, "Change the shape of an array.", manage::reshape)
+        .takes::<manage::ReshapeInput>()
+        .gives::<manage::DoneModel>(),
+    route(
+        Post,
+        "/api/v1/arrays/{array}/reshape/plan",
+        OPERATE,
+        "What a change of shape would do. Nothing is written.",
+        manage::plan_reshape,
+    )
+    .takes::<manage::ReshapeInput>()
+    .gives::<ReshapePlanModel>(),
     route(Post, "/api/v1/arrays/{array}/locate", OPERATE, "Switch the light of a member.", manage::locate)
         .takes::<manage::LocateInput>()
         .gives::<manage::DoneModel>(),

@@ -1,7 +1,7 @@
 //! Changes of volumes: made, changed, taken out of service, checked.
 
 use openraid_status::check::CheckWord;
-use openraid_status::{ArrayModel, Command, StateWord};
+use openraid_status::{ArrayModel, Command, StateWord, TaskWord};
 use serde_json::{Map, Value};
 
 use super::storage::{
@@ -330,7 +330,68 @@ pub fn check(request: &Request) -> Result<Reply, Problem> {
     }
     let command = Command::Check { array: array.name.clone(), kind: CheckWord::Check };
     answered(request, &array.name, "check", request.state.controller.change(command))?;
-    tasks::begun(&request.state, &array.name)
+    tasks::begun(&request.state, &array.name, TaskWord::Check)
+}
+
+/// Change the shape of a volume. `Drives` are all drives that it has afterwards. The answer is the task.
+pub fn change_layout(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let (mut drives, mut level, mut chunk) = (None, None, None);
+    for (key, value) in object(request)? {
+        match key.as_str() {
+            "Drives" => drives = Some(linked(request, &key, &value)?),
+            "RAIDType" => {
+                let word = text(&key, &value)?;
+                let found = LEVELS.iter().find(|(known, _)| *known == word);
+                let unknown = || refused("property-word", &key, &value, "use a RAID type of the controller");
+                level = Some(found.ok_or_else(unknown)?.1.to_owned());
+            }
+            "StripSizeBytes" => chunk = Some(number(&key, &value, 1.., NOT_ABOVE_0)?.to_string()),
+            "MediaSpanCount" if value == 1 => {}
+            "@Redfish.OperationApplyTime" => apply_time(&value)?,
+            other => return Err(property("property-unknown", other, "use Drives, RAIDType, StripSizeBytes")),
+        }
+    }
+    let own = array.sets().into_iter().flat_map(|set| &set.members).filter(|member| member.slot.is_some());
+    let own: Vec<&String> = own.filter_map(|member| member.member.as_ref()).collect();
+    let mut members = Vec::new();
+    let mut raid_devices = None;
+    if let Some(drives) = drives {
+        if let Some(lacks) = own.iter().find(|drive| !drives.contains(drive)) {
+            let why = format!("Drives lacks {}, a drive of the volume: it must have all of them", drive_id(lacks));
+            return Err(not_supported(CHANGE_LAYOUT, &why));
+        }
+        raid_devices = u16::try_from(drives.len()).ok();
+        members = drives.into_iter().filter(|drive| !own.contains(&drive)).collect();
+    }
+    let command = Command::Reshape {
+        array: array.name.clone(),
+        members,
+        raid_devices,
+        level,
+        chunk,
+        layout: None,
+        plan: false,
+        overwrite: false,
+        yes: true,
+    };
+    let what = command.change().map_or_else(String::new, |(_, what)| what);
+    let done = request.state.controller.change(command);
+    if let Err(refusal) = &done {
+        let why = refusal.text.clone();
+        let _ = answered(request, &array.name, &what, done);
+        return Err(not_supported(CHANGE_LAYOUT, &why));
+    }
+    answered(request, &array.name, &what, done)?;
+    tasks::begun(&request.state, &array.name, TaskWord::Reshape)
+}
+
+const CHANGE_LAYOUT: &str = "Volume.ChangeRAIDLayout";
+
+/// An action that is not possible, with the reason.
+fn not_supported(action: &str, why: &str) -> Problem {
+    let refused = Problem::new(400, "action-not-supported", format!("{action}: {why}"));
+    Problem { arguments: vec![action.into()], ..refused }
 }
 
 /// Initialising an array again would lose its data.
@@ -338,7 +399,5 @@ pub fn initialize(request: &Request) -> Result<Reply, Problem> {
     target(request)?;
     let why = "a volume is initialised in the background after it was made, and only then; to begin again, delete it and make \
                another one with Oem.Openraid.Overwrite";
-    let action = "Volume.Initialize";
-    let refused = Problem::new(400, "action-not-supported", format!("{action}: {why}"));
-    Err(Problem { arguments: vec![action.into()], ..refused })
+    Err(not_supported("Volume.Initialize", why))
 }

@@ -73,6 +73,13 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         Post,
+        "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}/Actions/Volume.ChangeRAIDLayout",
+        ADMINISTER,
+        "Begin a change of shape.",
+        changes::change_layout,
+    ),
+    route(
+        Post,
         "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}/Actions/Volume.Initialize",
         ADMINISTER,
         "Refused: it would lose data.",

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use openraid_status::uri::encoded;
-use openraid_status::{ArrayModel, HealthWord, MemberModel, PolicyWord, StateWord};
+use openraid_status::{ArrayModel, HealthWord, MemberModel, PolicyWord, StateWord, TaskWord};
 use serde_json::{json, Value};
 
 use super::{chassis, collection, conditions, dashed, found, link, oem, rates, resource, with};
@@ -306,7 +306,13 @@ pub fn volume(request: &Request) -> Result<Reply, Problem> {
 
 fn operations(array: &ArrayModel) -> Value {
     let operation = |task: &openraid_status::TaskModel| {
-        let name = if task.kind.is_check() { "CheckConsistency" } else { "Rebuild" };
+        let is_new_level = array.shape.as_ref().is_some_and(|change| change.from.level != change.to.level);
+        let name = match task.kind {
+            TaskWord::Check | TaskWord::Repair => "CheckConsistency",
+            TaskWord::Reshape if is_new_level => "ChangeRAIDType",
+            TaskWord::Reshape => "Resize",
+            TaskWord::Rebuild | TaskWord::Replace | TaskWord::Resync => "Rebuild",
+        };
         json!({"Operation": name, "OperationName": task.kind.text(), "PercentageComplete": task.percent()})
     };
     array.tasks().map(|(_, task)| operation(task)).collect()
@@ -346,6 +352,7 @@ fn volume_document(array: &ArrayModel) -> Value {
             "DedicatedSpareDrives@odata.count": spares.len(),
         },
         "Actions": {
+            "#Volume.ChangeRAIDLayout": {"target": format!("{path}/Actions/Volume.ChangeRAIDLayout")},
             "#Volume.CheckConsistency": {"target": format!("{path}/Actions/Volume.CheckConsistency")},
             "Oem": {"#OpenraidVolume.Locate": {"target": format!("{path}/Actions/Oem/OpenraidVolume.Locate")}},
         },

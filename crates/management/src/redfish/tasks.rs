@@ -216,21 +216,20 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::empty(204).with("odata-version", "4.0"))
 }
 
-/// The answer to an action that has begun a check of this array.
+/// The answer to an action that has begun a task of this kind for this array.
 ///
 /// # Errors
 /// The server is ending.
-pub fn begun(state: &ApiState, array: &str) -> Result<Reply, Problem> {
-    let running = |all: &[TaskRecord]| {
-        all.iter().rev().find(|task| task.array == array && task.kind.is_check() && task.ended.is_none()).cloned()
-    };
+pub fn begun(state: &ApiState, array: &str, kind: TaskWord) -> Result<Reply, Problem> {
+    let is_it = |task: &&TaskRecord| task.array == array && task.kind == kind && task.ended.is_none();
+    let running = |all: &[TaskRecord]| all.iter().rev().find(is_it).cloned();
     if let Some(task) = running(&all_now(state)?) {
         return Ok(accepted(&task));
     }
     // It was over before anybody looked.
     let task = {
         let mut table = state.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let task = table.add(array, 0, TaskWord::Check);
+        let task = table.add(array, 0, kind);
         task.clone()
     };
     Ok(accepted(&task))

@@ -62,12 +62,18 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             let event = match task.kind {
                 TaskWord::Rebuild | TaskWord::Replace => EventName::RebuildStarted,
                 TaskWord::Resync => EventName::ResyncStarted,
+                TaskWord::Reshape if task.paused => EventName::ReshapePaused,
                 TaskWord::Reshape => EventName::ReshapeBegun,
                 TaskWord::Check | TaskWord::Repair => return None,
             };
             let paused = if task.paused { " is paused" } else { " runs" };
             let condition = of(event, format!("{place}{}{paused}", task.kind.text()));
-            Some(Condition { span, ..with(command_with("show", [name], "--follow"), condition) })
+            let next = if event == EventName::ReshapePaused {
+                command("resume", [name])
+            } else {
+                command_with("show", [name], "--follow")
+            };
+            Some(Condition { span, ..with(next, condition) })
         }));
     }
     found

@@ -22,8 +22,8 @@ const VERBS: &[(&[&str], &str)] = &[
     (&["wipe", "zero", "zero-superblock"], "`openraid wipe-metadata MEMBER...` clears the metadata of members"),
     (&["clean", "clear"], "`openraid show ARRAY` says what an array needs, `openraid alarms acknowledge ALARM` acknowledges an alarm"),
     (
-        &["grow", "reshape", "resize", "expand", "extend", "shrink"],
-        "openraid does not change the shape of an array; mdadm --grow does",
+        &["resize", "expand", "extend", "shrink", "migrate"],
+        "`openraid reshape ARRAY --members NEW` gives an array more members",
     ),
     (
         &["verify", "compare-members", "fsck", "test"],

@@ -271,6 +271,52 @@ pub struct ReplaceArguments {
     pub overwrite: bool,
 }
 
+/// What `reshape` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Data moves while hosts read and write. After a power cut, a kill or a stop, the next server goes on; nothing but the members is \
+needed. `show` has the progress, `pause` and `resume` hold the change and let it go on, `set rebuild.rate=` limits it. New \
+connections get the larger size at the end.
+
+Examples:
+  openraid reshape data --members /dev/sde --plan
+  openraid reshape data --members /dev/sde
+  openraid grow data --raid-devices 5 --add /dev/sde")]
+pub struct ReshapeArguments {
+    /// Name of the array
+    pub array: String,
+    /// Drives that join the array first, as spares; the array gets one member more for each, if --raid-devices is not given
+    #[arg(long, visible_alias = "add", value_name = "MEMBER", num_args = 1.., long_help = member_help("Drives that join the array first, as spares; the array gets one member more for each, if --raid-devices is not given"))]
+    pub members: Vec<String>,
+    /// The new number of members [default: the present number and the named drives]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub raid_devices: Option<u16>,
+    /// The new level
+    #[arg(short, long, value_name = "LEVEL")]
+    pub level: Option<String>,
+    /// The new size of a chunk
+    #[arg(short, long, value_name = "SIZE")]
+    pub chunk: Option<String>,
+    /// The new layout
+    #[arg(long, value_name = "LAYOUT")]
+    pub layout: Option<String>,
+    /// Only say what would happen: steps, room, time, risks
+    #[arg(long, visible_alias = "dry-run", conflicts_with = "follow")]
+    pub plan: bool,
+    /// Create the named drives as sparse files of this size; they must not exist
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub file_size: Option<Bytes>,
+    /// Wait for the end
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// With --yes: use the named drives even if they hold a file system, a partition table or another array
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
 /// What `spare` takes.
 #[derive(Args, Debug)]
 pub struct SpareArguments {

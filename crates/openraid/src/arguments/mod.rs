@@ -21,8 +21,8 @@ pub use journal::{
 };
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LocateArguments, LoginArguments,
-    MemberArguments, RecordArguments, RenameArguments, RepairArguments, ReplaceArguments, RequestWord, SetArguments,
-    ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
+    MemberArguments, RecordArguments, RenameArguments, RepairArguments, ReplaceArguments, RequestWord,
+    ReshapeArguments, SetArguments, ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
@@ -130,6 +130,9 @@ pub enum Verb {
     Remove(MemberArguments),
     /// Copy a working member to a new drive, which then replaces it
     Replace(ReplaceArguments),
+    /// Change the shape of a served array: more members
+    #[command(visible_alias = "grow")]
+    Reshape(Box<ReshapeArguments>),
     /// Add, remove or list hot spares
     Spare(SpareArguments),
     /// Read all members and compare; change nothing
@@ -194,6 +197,7 @@ impl Verb {
                 None => "alarms",
             },
             Self::Erase(_) => "wipe-metadata",
+            Self::Reshape(_) => "reshape",
             Self::Journal(arguments) => match arguments.verb {
                 JournalVerb::Create(_) => "journal create",
                 JournalVerb::Show(_) => "journal show",
@@ -243,6 +247,8 @@ impl Verb {
             Self::Add(_) => "add",
             Self::Remove(_) => "remove",
             Self::Replace(_) => "replace",
+            Self::Reshape(arguments) if arguments.plan => "reshape-plan",
+            Self::Reshape(_) => "reshape",
             Self::Spare(_) => "spare",
             Self::Check(arguments) if arguments.history => "check-history",
             Self::Check(_) => "check",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use openraid_status::{Command, ServerModel};
+pub use openraid_status::{Command, ReshapePlanModel, ServerModel};
 
 use crate::alarms::test::TestModel;
 use crate::alarms::AlarmModel;
@@ -41,6 +41,8 @@ pub enum ServerAnswer {
     Requests(Box<RequestsModel>),
     /// The data that a journal holds for an array, and whether they were discarded.
     Loss(LossModel),
+    /// What a change of shape would do.
+    ReshapePlan(Box<ReshapePlanModel>),
     /// Nothing was done: a confirmation is needed.
     Confirm {
         /// The data that would be lost.

@@ -4,6 +4,7 @@ use openraid_format::{layout_from_word, MdLevel};
 use openraid_units::{ArrayLevel, Bytes};
 
 use super::checks::last_check;
+use super::shape;
 use super::table::Table;
 use crate::alarms::AlarmModel;
 use crate::events::Level;
@@ -195,6 +196,11 @@ fn is_volatile(array: &ArrayModel) -> bool {
     array.settings.get("write_cache").is_some_and(|word| word == "volatile")
 }
 
+/// Does a setting ask for acknowledgements before the members have the data?
+fn is_cached(array: &ArrayModel) -> bool {
+    array.settings.get("write_cache").is_some_and(|word| word != "through")
+}
+
 /// The whole text of an array.
 pub fn text(array: &ArrayModel) -> String {
     let mut lines = vec![format!("{}: {}", array.name, title(array))];
@@ -204,7 +210,11 @@ pub fn text(array: &ArrayModel) -> String {
     for (place, line) in alarm_lines(array).iter().enumerate() {
         facts.row([if place == 0 { "alarms" } else { "" }, line]);
     }
-    facts.row(["size", &format!("{} ({} bytes)", human(Bytes(array.size_bytes)), array.size_bytes)]);
+    let later = array.shape.as_ref().and_then(|change| shape::size_after(change, array.size_bytes)).unwrap_or_default();
+    facts.row(["size", &format!("{} ({} bytes){later}", human(Bytes(array.size_bytes)), array.size_bytes)]);
+    if let Some(clients) = shape::other_sizes(&array.other_sizes) {
+        facts.row(["old size", &clients]);
+    }
     if let Some(block) = block_text(array) {
         facts.row(["logical block", &block]);
     }
@@ -317,6 +327,12 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
     }
     if let Some(task) = &set.task {
         facts.row(["task", &task_line(task)]);
+    }
+    if let Some(change) = &set.shape {
+        facts.row(["shape", &change.text]);
+        if is_cached(set) {
+            facts.row(["", "writes are acknowledged when they are on the members, until the end of the change"]);
+        }
     }
     facts.row(["consistency", &consistency(set)]);
     if let Some(policy) = &set.consistency_policy {

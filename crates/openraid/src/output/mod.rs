@@ -11,6 +11,7 @@ pub mod loss;
 pub mod members;
 pub mod progress;
 pub mod sentence;
+pub mod shape;
 pub mod table;
 pub mod voice;
 

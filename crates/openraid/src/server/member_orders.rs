@@ -282,7 +282,7 @@ impl Server {
     }
 
     /// A spare is not needed any more. Returns the error, if there is one.
-    fn take_out_again(&self, name: &str, array: ArrayId, drive: DriveId) -> String {
+    pub(super) fn take_out_again(&self, name: &str, array: ArrayId, drive: DriveId) -> String {
         let removed = outcome_of(name, self.handle.admin(AdminCommand::Remove { array, drive }));
         match removed.map(|()| self.release(drive)) {
             Ok(Ok(())) => String::new(),

@@ -29,6 +29,7 @@ pub mod rates;
 mod reading;
 pub mod recovery;
 pub mod reload;
+mod reshape;
 mod rename;
 mod schedules;
 pub mod settings;
@@ -38,6 +39,7 @@ mod stories;
 pub mod view;
 pub mod web;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -47,7 +49,7 @@ use std::time::Instant;
 use openraid_runtime::service::ServiceStatus;
 use openraid_runtime::ServiceHandle;
 use openraid_status::uri::encoded;
-use openraid_status::EventName;
+use openraid_status::{EventName, ReshapeModel};
 
 use crate::alarms::Keeper;
 use crate::checks::Checks;
@@ -163,6 +165,8 @@ struct State {
     /// The last check of each array, and its state here.
     checks: Checks,
     seen_checks: checks::SeenChecks,
+    /// The changes of shape at the last look.
+    reshapes: HashMap<openraid_units::ArrayId, ReshapeModel>,
     /// Has the user stopped the last array?
     emptied: bool,
     /// The configuration of the server.
@@ -290,6 +294,7 @@ impl Server {
     pub fn sample(&self) -> Result<(), Failure> {
         let status = self.status()?;
         self.note_checks(&status);
+        self.note_reshapes(&status);
         {
             let mut state = self.state();
             state.rates.sample(&status, Instant::now());

@@ -141,7 +141,8 @@ impl Server {
         if let Some(member) = member.as_ref().filter(|_| is_of_member) {
             place.push_str(&format!(" ({member})"));
         }
-        let text = format!("{place}: {}", notice.kind);
+        let about = self.about_reshape(notice);
+        let text = format!("{place}: {}{about}", notice.kind);
         let (event, level) = match notice.kind {
             NoticeKind::Fail(_) if notice.slot.is_none() => (EventName::FailSpare.word(), None),
             NoticeKind::Degraded { tolerated } => (notice.kind.event(), Some(Level::of_degraded(tolerated.into()))),

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use openraid_core::admin::AdminCommand;
 use openraid_runtime::service::{Nesting, ServiceError};
-use openraid_status::shell;
+use openraid_status::{shell, EventName};
 use openraid_units::ArrayId;
 
 use super::member_orders::Consent;
+use super::reshape::ReshapeOrder;
 use super::start::{StartOptions, StartReport};
 use super::view::ServedArray;
 use super::{Server, ServerAccess};
@@ -96,8 +97,13 @@ impl Server {
             }
             Command::Check { array, kind } => self.check(&array, kind),
             Command::StopCheck { array } => self.stop_check(&array),
+            Command::Reshape { array, members, raid_devices, level, chunk, layout, plan, overwrite, yes } => {
+                let order = ReshapeOrder { members, raid_devices, level, chunk, layout, plan, overwrite, yes };
+                self.reshape(&array, &order)
+            }
             Command::Pause { array } => {
                 self.each_set(&array, |array| AdminCommand::Pause { array })?;
+                self.tell_of_reshape(&array, EventName::ReshapePaused, "the change of shape is paused");
                 self.done(
                     format!(
                         "background work of {array} is paused; continue it with `{}`",
@@ -108,6 +114,7 @@ impl Server {
             }
             Command::Resume { array } => {
                 self.each_set(&array, |array| AdminCommand::Resume { array })?;
+                self.tell_of_reshape(&array, EventName::ReshapeContinued, "the change of shape goes on");
                 self.done(format!("background work of {array} continues"), &array)
             }
             Command::Set { array, settings, yes } => self.set(&array, &settings, yes),

@@ -11,7 +11,8 @@ use openraid_core::slots::SlotSet;
 use openraid_format::{DeviceFlags, FeatureMap, MdLevel, Superblock};
 use openraid_runtime::member::DeviceNames;
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
-use openraid_units::{ArrayId, ArrayLevel, Nanos, Sectors, Slot};
+use openraid_status::OtherSizeModel;
+use openraid_units::{ArrayId, ArrayLevel, Bytes, Nanos, Sectors, Slot};
 
 use super::rates::TaskRates;
 use super::settings::never_protected;
@@ -173,6 +174,8 @@ fn nested_model(
         last_check: None,
         last_complete_check: None,
         task: None,
+        shape: None,
+        other_sizes: other_sizes(view),
         stopping: array.stopping,
         forced: (!forced.is_empty()).then(|| forced.join(" ")),
         alarms: Vec::new(),
@@ -261,6 +264,8 @@ fn set_model(
         last_check: None,
         last_complete_check: None,
         task: array.task.as_ref().map(|task| task_model(task, rates.of(array.array))),
+        shape: array.reshape.as_ref().zip(superblock).map(|(change, own)| crate::output::shape::change(change, own.size)),
+        other_sizes: other_sizes(view),
         stopping: array.stopping,
         forced: None,
         alarms: Vec::new(),
@@ -276,6 +281,12 @@ fn set_model(
         cache: cache(status, &array.cached),
         reasons: reasons(array),
     }
+}
+
+/// Clients that were told another size.
+fn other_sizes(view: &ArrayView) -> Vec<OtherSizeModel> {
+    let model = |(size, clients): &(Bytes, usize)| OtherSizeModel { size_bytes: size.get(), clients: *clients as u64 };
+    view.other_sizes.iter().map(model).collect()
 }
 
 fn bitmap_model(bitmap: BitmapStatus) -> BitmapModel {
@@ -520,7 +531,14 @@ fn losses_left(superblock: &Superblock, members: &[MemberStatus], counts: impl F
     let counting = members.iter().filter(is_whole);
     let present: SlotSet = counting.filter_map(|member| member.slot).collect();
     let Some(geometry) = geometry(superblock) else { return 0 };
-    survives_losses(&geometry, present)
+    let survived = survives_losses(&geometry, present);
+    // Both sides of a change must survive a loss.
+    let Some(change) = superblock.change() else { return survived };
+    [change.old, change.new].iter().fold(survived, |least, shape| {
+        let side = crate::output::shape::geometry(shape, superblock.size);
+        let slots = present.minus(present.minus(SlotSet::first_n(shape.raid_disks)));
+        least.min(side.map_or(0, |side| survives_losses(&side, slots)))
+    })
 }
 
 /// How many of these members can be lost, whichever they are.

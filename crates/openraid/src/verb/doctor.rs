@@ -19,6 +19,7 @@ use crate::holding::busy_arrays;
 use crate::members::{exit_of_none, named, open_some, options, word_of};
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{health_text, survives_text, title, unsynced_text};
+use crate::output::shape;
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::quantity::human;
 use crate::server::rates::TaskRates;
@@ -219,6 +220,9 @@ fn tried_text(tried: &TriedArray, sets: &[SetVerdict], to_serve: &[String]) -> S
         None => format!("    the first {} can be read", human(Bytes(tried.read_bytes))),
         Some(error) => format!("    reading failed {error}"),
     });
+    for change in array.sets().into_iter().filter_map(|set| set.shape.as_ref()) {
+        lines.extend(shape::advice(change).into_iter().map(|line| format!("    {line}")));
+    }
     let lost: u64 = sets_of(array, sets).map(|set| set.unreadable_bytes).sum();
     if lost > 0 {
         lines.push(format!("    but {lost} bytes of it cannot be read: see the bad-block logs above"));

@@ -3,6 +3,7 @@
 use openraid_core::array::assemble::PplArea;
 use openraid_format::{md0_lba, BitmapHeader, ForeignKind, Role, Superblock};
 use openraid_runtime::member::{MemberSpec, ProbedMember, Signature};
+use openraid_status::ReshapeModel;
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -13,6 +14,7 @@ use crate::exit::{Exit, Outcome};
 use crate::lockless::{self, Lockless};
 use crate::members::{is_md0, open_some, options, read_md0, spec, unfit, Unfit};
 use crate::model::{JournalModel, LevelWord};
+use crate::output::shape;
 use crate::output::table::Table;
 use crate::quantity::{counted, human, sold, utc};
 use crate::server::view::level_word;
@@ -121,6 +123,10 @@ struct SuperblockBody {
     logical_block_bytes: Option<u64>,
     /// Number of corrected reads, as md counts them.
     corrected_reads: u32,
+    /// The change of shape that is under way.
+    reshape: Option<ReshapeModel>,
+    /// First sector of the data area of the new shape on this member, during a change of shape.
+    new_data_offset_sectors: Option<u64>,
     /// The roles of all members, as `mdadm --examine` writes them.
     roles: String,
 }
@@ -325,6 +331,8 @@ fn superblock_body(superblock: &Superblock, (version, super_offset_sectors): (St
         unsupported_features: (!unsupported.is_empty()).then(|| unsupported.to_string()),
         logical_block_bytes: superblock.logical_block().map(|block| block.bytes().get()),
         corrected_reads: superblock.corrected_reads,
+        reshape: shape::recorded(superblock),
+        new_data_offset_sectors: superblock.change().map(|_| superblock.new_data_offset().get()),
         roles: role_map(superblock),
     }
 }
@@ -481,6 +489,11 @@ fn superblock_rows(superblock: &Superblock, (version, at): (String, u64), table:
     }
     let (data, start) = (human(Bytes(bytes(superblock.data_size))), superblock.data_offset.get());
     table.row(["data", &format!("{data} from sector {start} on")]);
+    if let Some(change) = shape::recorded(superblock) {
+        let (percent, new) = (shape::percent(&change), superblock.new_data_offset().get());
+        table.row(["reshape", &format!("{percent} % has moved, {}; new data from sector {new} on", change.direction)]);
+        shape::sides(&change).iter().for_each(|side| table.row(["", side]));
+    }
     if let Some(block) = superblock.logical_block() {
         table.row([
             "logical block",

@@ -16,7 +16,7 @@ pub struct Forms {
 }
 
 /// Verbs that answer with one sentence.
-const DONE: [&str; 13] = [
+const DONE: [&str; 14] = [
     "add",
     "fail",
     "locate",
@@ -25,6 +25,7 @@ const DONE: [&str; 13] = [
     "rename",
     "repair",
     "replace",
+    "reshape",
     "resume",
     "set",
     "stop",
@@ -93,6 +94,7 @@ impl Forms {
         all.add::<super::man::ManBody>("man");
         all.add::<super::record::RecordBody>("record");
         all.add::<crate::desired::model::ReloadModel>("reload");
+        all.add::<openraid_status::ReshapePlanModel>("reshape-plan");
         all.add::<super::scan::ScanBody>("scan");
         all.add::<super::serve::attend::ServeLine<'_>>("serve");
         all.add::<super::show::ShowBody<'_>>("show");

@@ -30,6 +30,7 @@ pub mod remove;
 mod rename;
 pub mod repair;
 pub mod replace;
+pub mod reshape;
 pub mod resume;
 pub mod scan;
 pub mod serve;
@@ -108,6 +109,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Add(arguments) => add::run(arguments, context),
         Verb::Remove(arguments) => remove::run(arguments, context),
         Verb::Replace(arguments) => replace::run(arguments, context),
+        Verb::Reshape(arguments) => reshape::run(arguments, context),
         Verb::Spare(arguments) => spare::run(arguments, context),
         Verb::Check(arguments) => check::run(arguments, context),
         Verb::Repair(arguments) => repair::run(arguments, context),

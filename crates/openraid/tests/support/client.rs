@@ -13,6 +13,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
 /// A connection to one export.
 pub struct Client {
     stream: UnixStream,
+    size: u64,
 }
 
 impl Client {
@@ -29,8 +30,15 @@ impl Client {
         words.extend_from_slice(&u32::try_from(export.len()).expect("a short name").to_be_bytes());
         words.extend_from_slice(export.as_bytes());
         stream.write_all(&words).expect("sent");
-        stream.read_exact(&mut [0; 10]).expect("size and flags");
-        Self { stream }
+        let mut told = [0; 10];
+        stream.read_exact(&mut told).expect("size and flags");
+        let size = u64::from_be_bytes(told[..8].try_into().expect("eight bytes"));
+        Self { stream, size }
+    }
+
+    /// The size that the server told at the connection.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// One request: command, offset, payload (of a read: as long as that). The error of the answer; 0 is none.

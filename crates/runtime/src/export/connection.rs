@@ -8,7 +8,7 @@
 //! An idle connection holds no buffers. A connection must never accept a request that its limits do not allow.
 
 use openraid_sys::{Epoll, Interest, Socket};
-use openraid_units::{ArrayId, Instant, Token};
+use openraid_units::{ArrayId, Bytes, Instant, Token};
 
 use super::output::Output;
 use super::wire::{HostCommand, Wire};
@@ -25,6 +25,8 @@ pub struct Connection {
     pub wire: Wire,
     /// The array that its client has chosen.
     pub array: Option<ArrayId>,
+    /// The size of the array that it was told.
+    pub told: Bytes,
     /// The requests that may run now.
     pub turn: Turn,
     /// Payload that was received together with its head.
@@ -105,6 +107,7 @@ impl Connection {
             event_token: 0,
             wire,
             array: None,
+            told: Bytes::ZERO,
             turn: Turn::Shared,
             early: EarlyPayload::default(),
             output: Output::default(),

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 
 use openraid_core::events::HostGone;
 use openraid_sys::{Accepted, Epoll, FramePool, Interest, Listener, Progress, Socket};
-use openraid_units::{ArrayId, Instant};
+use openraid_units::{ArrayId, Bytes, Instant};
 
 use crate::control::Control;
 use crate::hosts::Hosts;
@@ -197,6 +197,26 @@ impl Exports {
                 connection.wire.set_read_only(read_only);
             }
         }
+    }
+
+    /// An array has another size: clients that connect from now on are told it. Connected ones keep the former one, because
+    /// the protocol has no message for a change.
+    pub fn set_size(&mut self, array: ArrayId, size: Bytes) {
+        self.offers.set_size(array, size);
+    }
+
+    /// The clients of an array that were told another size than this: each size, and the number of clients.
+    #[must_use]
+    pub fn other_sizes(&self, array: ArrayId, size: Bytes) -> Vec<(Bytes, usize)> {
+        let mut others: Vec<(Bytes, usize)> = Vec::new();
+        let of_array = self.table.iter().filter(|(_, connection)| connection.array == Some(array));
+        for told in of_array.map(|(_, connection)| connection.told).filter(|told| *told != size) {
+            match others.iter_mut().find(|(known, _)| *known == told) {
+                Some((_, count)) => *count += 1,
+                None => others.push((told, 1)),
+            }
+        }
+        others
     }
 
     /// All offers.

@@ -60,6 +60,21 @@ impl Offers {
         });
     }
 
+    /// An array has another size.
+    pub fn set_size(&mut self, array: ArrayId, size: Bytes) {
+        self.change(|list| {
+            for offer in list.iter_mut().filter(|offer| offer.array == array) {
+                offer.size = size;
+            }
+        });
+    }
+
+    /// The size that is announced for an array.
+    #[must_use]
+    pub fn size_of(&self, array: ArrayId) -> Bytes {
+        self.list.iter().find(|offer| offer.array == array).map_or(Bytes::ZERO, |offer| offer.size)
+    }
+
     fn change(&mut self, change: impl FnOnce(&mut Vec<Offer>)) {
         change(&mut self.list);
         self.announced = Announced::of(&self.list);

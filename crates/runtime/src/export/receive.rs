@@ -203,7 +203,10 @@ impl Batch<'_> {
                 }
                 WireEvent::Answered(len) => self.count(len),
                 WireEvent::Step => {}
-                WireEvent::Chosen(array) => connection.array = Some(array),
+                WireEvent::Chosen(array) => {
+                    connection.array = Some(array);
+                    connection.told = catalog.offers.size_of(array);
+                }
                 WireEvent::NeedMore => break,
                 WireEvent::Goodbye => {
                     connection.finishing = true;

@@ -21,9 +21,11 @@ use std::thread::{self, JoinHandle};
 
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
+use openraid_core::array::reshape_plan::ReshapePlan;
 use openraid_core::limits::Limits;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
+use openraid_format::{ShapeFields, Superblock};
 use openraid_sys::{listen_patiently, EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId};
 
@@ -332,6 +334,20 @@ impl ServiceHandle {
     /// The service has ended.
     pub fn status(&self) -> Result<ServiceStatus, ServiceError> {
         self.order(Order::Status)
+    }
+
+    /// What a change of an array's shape would do. `joining`: superblocks of drives that would join as spares before it.
+    ///
+    /// # Errors
+    /// Why the change cannot begin.
+    pub fn plan_reshape(
+        &self,
+        array: ArrayId,
+        new: ShapeFields,
+        joining: Vec<Superblock>,
+    ) -> Result<ReshapePlan, ServiceError> {
+        let planned = self.order(|answer| Order::PlanReshape(array, new, joining, answer))?;
+        planned.map_err(ServiceError::Admin)
     }
 
     /// The last decisions of the engine, oldest first.

@@ -1,6 +1,6 @@
 //! Carrying out the engine's decisions. Actions that can end at once do; the others end later.
 
-use openraid_core::actions::{Data, Direction, Transfer};
+use openraid_core::actions::{Data, Direction, Notice, NoticeKind, Transfer};
 use openraid_sys::PoolRange;
 use openraid_units::Bytes;
 
@@ -28,6 +28,7 @@ impl Shard {
         self.pass_replies_on();
         for nth in 0..self.actions.notices.len() {
             let notice = self.actions.notices[nth];
+            self.follow_size(&notice);
             self.tell(ServiceEvent::Notice(notice));
         }
         self.news_lost += self.actions.notices_dropped;
@@ -35,6 +36,15 @@ impl Shard {
             self.on_admin_reply(reply);
         }
         self.actions.clear();
+    }
+
+    /// Clients that connect from now on are told the size that an array has now.
+    fn follow_size(&mut self, notice: &Notice) {
+        if notice.kind == NoticeKind::ReshapeFinished {
+            if let Some(status) = self.shared.control.status(notice.array) {
+                self.exports.set_size(notice.array, status.capacity.bytes());
+            }
+        }
     }
 
     fn issue_commands(&mut self) {

@@ -6,11 +6,13 @@ use openraid_core::actions::{Notice, ReplyStatus};
 use openraid_core::admin::{
     AdminCommand, AdminError, AdminOutcome, ArrayStatus, CacheStatus, JournalStatus, Unprotected,
 };
+use openraid_core::array::reshape_plan::ReshapePlan;
 use openraid_core::occupancy::Occupied;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
+use openraid_format::{ShapeFields, Superblock};
 use openraid_sys::Signal;
-use openraid_units::{ArrayId, DriveId, Instant, Nanos};
+use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos};
 
 use super::drives::{AttachError, DriveView};
 use crate::export::{ExportCounters, Offer, OfferError};
@@ -31,6 +33,8 @@ pub enum Order {
     LookForLost(Answer<Vec<DriveId>>),
     /// A command of the administrator.
     Admin(Box<AdminCommand>, Answer<Result<AdminOutcome, AdminError>>),
+    /// What a change of an array's shape would do, with drives that would join before it.
+    PlanReshape(ArrayId, ShapeFields, Vec<Superblock>, Answer<Result<ReshapePlan, AdminError>>),
     /// A request of the service itself.
     Request(ArrayId, OwnRequest, Answer<Result<Vec<u8>, ReplyStatus>>),
     /// Export an array to clients.
@@ -115,6 +119,8 @@ pub struct ArrayView {
     pub exports: Vec<String>,
     /// The number of clients that have chosen it.
     pub clients: usize,
+    /// Those of them that were told another size, because they connected before it changed: each size, and their number.
+    pub other_sizes: Vec<(Bytes, usize)>,
     /// Requests of hosts inside it, over time.
     pub load: Occupied,
 }

@@ -51,6 +51,9 @@ impl Shard {
                 let _ = answer.send(lost);
             }
             Order::Admin(command, answer) => self.ask(*command, Waiting::Caller(answer)),
+            Order::PlanReshape(array, new, joining, answer) => {
+                let _ = answer.send(self.shared.control.plan_reshape(array, new, &joining));
+            }
             Order::Request(array, request, answer) => self.own_request(array, request, answer),
             Order::Offer(offer, answer) => {
                 let _ = answer.send(self.offer(*offer));
@@ -167,8 +170,9 @@ impl Shard {
             let exports = self.exports.offered().iter().filter(|offer| offer.array == array);
             let protection = self.shared.control.protection(array);
             let exports = exports.map(|offer| offer.name.clone()).collect();
+            let other_sizes = self.exports.other_sizes(array, status.capacity.bytes());
             let (clients, load) = (self.exports.clients(array), self.shared.control.host_load(array, at));
-            Some(ArrayView { status, protection, exports, clients, load })
+            Some(ArrayView { status, protection, exports, clients, other_sizes, load })
         });
         let drives = self.drives.views();
         let drives = drives.map(|view| DriveView { load: self.shared.control.drive_load(view.drive, at), ..view });

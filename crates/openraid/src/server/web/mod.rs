@@ -39,7 +39,7 @@ use crate::model::{ArrayModel, JournalModel, LimitModel};
 use crate::patrol_history;
 use crate::settings;
 use crate::verb::explain;
-use openraid_status::EventName;
+use openraid_status::{EventName, ReshapePlanModel};
 
 pub use late::start_or_retry;
 pub(super) use late::LateConsole;
@@ -234,6 +234,14 @@ impl Controller for Web {
         let stopped = self.server.answer(Command::Stop { array: array.into(), yes }).and_then(done);
         let forgotten = stopped.and_then(|done| self.server.registry.forget(array).map(|_| done));
         refuse(forgotten)
+    }
+
+    fn plan_reshape(&self, command: Command) -> Result<ReshapePlanModel, Refusal> {
+        let planned = self.server.answer(command).and_then(|answer| match answer {
+            ServerAnswer::ReshapePlan(plan) => Ok(*plan),
+            _ => Err(Failure::failed("the server gave an answer to another question")),
+        });
+        refuse(planned)
     }
 
     fn change(&self, command: Command) -> Result<CommandResult, Refusal> {

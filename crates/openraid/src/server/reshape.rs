@@ -1,0 +1,376 @@
+//! Changes of an array's shape: their plan, and the order to begin.
+
+use openraid_core::actions::{Notice, NoticeKind};
+use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, MemberState, Policy, WriteCache};
+use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::array::reshape_plan::ReshapePlan;
+use openraid_format::{ShapeFields, Superblock};
+use openraid_runtime::member;
+use openraid_runtime::service::{ServiceError, ServiceStatus};
+use openraid_status::shell::{command, command_with};
+use openraid_status::{EventName, NewSlotModel, ReshapePlanModel, RoomModel};
+use openraid_sys::Use;
+use openraid_units::{ArrayId, DriveId};
+
+use super::member_orders::Consent;
+use super::members::{check_free, set_status, JoinOutcome};
+use super::named::ServedMembers;
+use super::news::{plain, News};
+use super::orders::{outcome_of, wait_while};
+use super::view::{survives_losses, ServedArray};
+use super::Server;
+use crate::control::ServerAnswer;
+use crate::exit::Failure;
+use crate::members::{options, spec};
+use crate::output::shape as text;
+use crate::sets;
+use crate::words;
+use openraid_core::slots::SlotSet;
+
+/// Bytes a second of a rotating drive, and of another one, for a plan: reads and writes of a member take turns on a rotating drive.
+const ROTATING_RATE: u64 = 150_000_000;
+const SSD_RATE: u64 = 400_000_000;
+
+/// What a user asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct ReshapeOrder {
+    pub members: Vec<String>,
+    pub raid_devices: Option<u16>,
+    pub level: Option<String>,
+    pub chunk: Option<String>,
+    pub layout: Option<String>,
+    /// Only say what would happen.
+    pub plan: bool,
+    pub overwrite: bool,
+    pub yes: bool,
+}
+
+/// A drive that is to join, with the superblock that it would get.
+struct NewMemberSeen {
+    spec: String,
+    superblock: Superblock,
+    rotates: Option<bool>,
+}
+
+impl Server {
+    /// Say what a change of shape would do, or begin it.
+    pub(super) fn reshape(&self, name: &str, order: &ReshapeOrder) -> Result<ServerAnswer, Failure> {
+        let served = self.find(name)?;
+        let set = only_set(&served)?;
+        let status = self.status()?;
+        let array = set_status(&status, set)?;
+        let common = array.superblock.as_ref().ok_or_else(|| {
+            Failure::refused(format!("{name} is a raw drive: it has no shape to change; make an array instead"))
+        })?;
+        let fresh = self.fresh_members(&status, &served, order)?;
+        let asked = asked_shape(common, order).map_err(|failure| failure.of(name))?;
+        let joining = fresh.iter().map(|text| self.look_at_new(text, common, order.overwrite));
+        let joining = joining.collect::<Result<Vec<_>, _>>()?;
+        let superblocks = joining.iter().map(|new| new.superblock.clone()).collect();
+        let planned = self.handle.plan_reshape(set, asked, superblocks);
+        let planned = planned.map_err(|error| Failure::from(error).of(name))?;
+        let mut model = plan_model(&served.name, &status, array, &planned, &joining, order);
+        let unnamed = self.unnamed_in_file(&served, &model);
+        model.risks.extend(unnamed.clone());
+        model.text = text::plan(&model);
+        if order.plan {
+            return Ok(ServerAnswer::ReshapePlan(Box::new(model)));
+        }
+        if !order.yes {
+            return Ok(ServerAnswer::Confirm { text: text::question(&model), name: name.into() });
+        }
+        self.begin_reshape(&served, set, asked, order, &joining, unnamed)
+    }
+
+    /// The named drives that are no spares of the array yet.
+    fn fresh_members(
+        &self,
+        status: &ServiceStatus,
+        served: &ServedArray,
+        order: &ReshapeOrder,
+    ) -> Result<Vec<String>, Failure> {
+        let members = ServedMembers::of(status, served);
+        let mut fresh: Vec<String> = Vec::new();
+        for text in &order.members {
+            if fresh.contains(text) {
+                return Err(Failure::usage(format!("{text} is named twice")));
+            }
+            if !members.knows(text)? {
+                fresh.push(text.clone());
+                continue;
+            }
+            let found = members.find(text)?;
+            if found.member.state != MemberState::Spare {
+                return Err(Failure::refused(members.already(&found)));
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// The configuration file names the members of the array, and not all of the new ones: the next start would lack them.
+    fn unnamed_in_file(&self, served: &ServedArray, plan: &ReshapePlanModel) -> Option<String> {
+        let (file, desired) = (self.in_force()?, self.desired_of(served)?);
+        let is_unnamed = |join: &&NewSlotModel| !desired.members.contains(&join.member);
+        let unnamed: Vec<&str> = plan.joins.iter().filter(is_unnamed).map(|join| join.member.as_str()).collect();
+        (!desired.members.is_empty() && !unnamed.is_empty()).then(|| {
+            let (path, name) = (file.path.display(), &served.name);
+            format!("{path} names the members of {name}: add {} there, or the next start lacks them", unnamed.join(", "))
+        })
+    }
+
+    /// Look at a drive that is to join; nothing is written.
+    fn look_at_new(&self, text: &str, array: &Superblock, overwrite: bool) -> Result<NewMemberSeen, Failure> {
+        let spec = spec(text)?;
+        let mut options = options(Use::Exclusive);
+        options.without_flush = self.without_flush;
+        let (opened, probed) = member::open_and_probe(&spec, options)?;
+        let is_own = |found: &&Superblock| found.set_uuid == array.set_uuid;
+        if probed.look.superblock.as_ref().filter(is_own).is_none() {
+            check_free(&probed, overwrite)?;
+        }
+        let new = NewDrive {
+            drive: DriveId(u16::MAX),
+            capacity: opened.info.capacity,
+            uuid: openraid_runtime::service::random_uuid(),
+        };
+        let superblock = superblock_for_new_member(array, &new)
+            .map_err(|error| Failure::refused(sets::create_error(&error, &|_| spec.text.clone())))?;
+        Ok(NewMemberSeen { rotates: crate::members::spins(&opened), spec: spec.text, superblock })
+    }
+
+    fn begin_reshape(
+        &self,
+        served: &ServedArray,
+        set: ArrayId,
+        asked: ShapeFields,
+        order: &ReshapeOrder,
+        joining: &[NewMemberSeen],
+        unnamed: Option<String>,
+    ) -> Result<ServerAnswer, Failure> {
+        let name = &served.name;
+        let consent = Consent { overwrite: order.overwrite, split: order.yes };
+        let mut joined = Vec::new();
+        for new in joining {
+            match self.join(served, set, &new.spec, consent) {
+                Ok(JoinOutcome::Joined(member)) => joined.push(member.drive),
+                Ok(JoinOutcome::Confirm { text }) => return Err(self.not_begun(served, set, &joined, Failure::refused(text))),
+                Err(failure) => return Err(self.not_begun(served, set, &joined, failure)),
+            }
+        }
+        let begin = AdminCommand::Reshape { array: set, new: asked };
+        // Writes that make a new member a spare may still be under way.
+        let is_busy = |begun: &Result<_, ServiceError>| {
+            matches!(begun, Err(ServiceError::Admin(AdminError::CommandsOutstanding(_) | AdminError::PreparingLog)))
+        };
+        let begun = wait_while(|| Ok(self.handle.admin(begin.clone())), is_busy).and_then(|begun| outcome_of(name, begun));
+        begun.map_err(|failure| self.not_begun(served, set, &joined, failure))?;
+        self.note(name);
+        joining.iter().for_each(|new| self.let_in(&new.spec));
+        let model = self.array(name)?;
+        let new_slots = model.shape.as_ref().map_or(model.slots, |shape| u32::from(shape.from.members))..;
+        let is_new = |slot: u16| new_slots.contains(&u32::from(slot));
+        let became = model.members.iter().filter_map(|member| {
+            let slot = member.slot.filter(|slot| is_new(*slot))?;
+            Some(format!("\n  {} is the member of slot {slot}", member.member.as_deref()?))
+        });
+        let became: String = became.chain(unnamed.map(|note| format!("\n  {note}"))).collect();
+        let follow = command_with("show", [name], "--follow");
+        self.done(format!("the change of shape of {name} has begun; watch it with `{follow}`{became}"), name)
+    }
+
+    /// An event of an array whose shape changes, with the progress.
+    pub(super) fn tell_of_reshape(&self, name: &str, event: EventName, what: &str) {
+        let Ok(model) = self.array(name) else { return };
+        let changes = model.sets().into_iter().filter_map(|set| set.shape.as_ref());
+        let news = changes.map(|change| {
+            let text = format!("{name}: {what}; {}", change.text);
+            News { array: Some(name.to_owned()), ..plain(event, text) }
+        });
+        self.add_news(news.collect());
+    }
+
+    /// Note the changes of shape that are under way: at its end, a change is not in the status any more.
+    pub(super) fn note_reshapes(&self, status: &ServiceStatus) {
+        let found = status.arrays.iter().filter_map(|view| {
+            let size = view.status.superblock.as_ref()?.size;
+            Some((view.status.array, text::change(view.status.reshape.as_ref()?, size)))
+        });
+        self.state().reshapes.extend(found);
+    }
+
+    /// Shapes and sizes, for the notice of a change's begin or end.
+    pub(super) fn about_reshape(&self, notice: &Notice) -> String {
+        if !matches!(notice.kind, NoticeKind::ReshapeBegun | NoticeKind::ReshapeFinished) {
+            return String::new();
+        }
+        let Ok(status) = self.status() else { return String::new() };
+        self.note_reshapes(&status);
+        let view = status.arrays.iter().find(|view| view.status.array == notice.array);
+        let is_cached = view.is_some_and(|view| view.status.policy.write_cache != WriteCache::Through);
+        let known = match notice.kind {
+            NoticeKind::ReshapeFinished => self.state().reshapes.remove(&notice.array),
+            _ => self.state().reshapes.get(&notice.array).cloned(),
+        };
+        let Some(change) = known else { return String::new() };
+        let is_begun = notice.kind == NoticeKind::ReshapeBegun;
+        format!(": {}", text::notice(&change, is_begun, is_cached))
+    }
+
+    /// The change did not begin: drives that were added for it are taken out again.
+    fn not_begun(&self, served: &ServedArray, set: ArrayId, joined: &[DriveId], failure: Failure) -> Failure {
+        let after: String = joined.iter().map(|drive| self.take_out_again(&served.name, set, *drive)).collect();
+        Failure { text: failure.text + &after, ..failure }
+    }
+}
+
+/// The set whose shape is to change.
+fn only_set(served: &ServedArray) -> Result<ArrayId, Failure> {
+    match served.sets().as_slice() {
+        [only] => Ok(*only),
+        _ => Err(Failure::refused(format!(
+            "{} is nested: the shape of its spans cannot change while it is served; make a second array and copy",
+            served.name
+        ))),
+    }
+}
+
+/// The shape that a user asks for: what is not named stays.
+fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields, Failure> {
+    let named = order.members.len();
+    let ReshapeOrder { raid_devices, level, chunk, layout, .. } = order;
+    if named == 0 && raid_devices.is_none() && level.is_none() && chunk.is_none() && layout.is_none() {
+        return Err(Failure::usage(
+            "say what is to change: --members DRIVE..., --raid-devices N, --level, --chunk or --layout",
+        ));
+    }
+    let grown = u16::try_from(usize::from(common.raid_disks) + named).unwrap_or(u16::MAX);
+    let md_level = match level {
+        None => common.level,
+        Some(word) => {
+            let level = words::level(word).map_err(Failure::usage)?;
+            words::md_level(level).ok_or_else(|| Failure::usage("jbod has no metadata, and no array becomes one"))?
+        }
+    };
+    let layout = match layout {
+        None if md_level == common.level => common.layout,
+        None => openraid_format::default_layout(md_level),
+        Some(word) => openraid_format::layout_from_word(md_level, word)
+            .ok_or_else(|| Failure::usage(format!("{md_level} has no layout {word:?}")))?,
+    };
+    let chunk = match chunk {
+        None => common.chunk,
+        Some(text) => crate::quantity::sectors(text).map_err(Failure::usage)?,
+    };
+    Ok(ShapeFields { level: md_level, layout, chunk, raid_disks: raid_devices.unwrap_or(grown) })
+}
+
+fn plan_model(
+    name: &str,
+    status: &ServiceStatus,
+    array: &ArrayStatus,
+    plan: &ReshapePlan,
+    joining: &[NewMemberSeen],
+    order: &ReshapeOrder,
+) -> ReshapePlanModel {
+    let [before, after] = plan.capacities();
+    let [old, new] = plan.geometries();
+    let name_of = |drive: DriveId| status.drives.iter().find(|view| view.drive == drive).map(|view| view.member.clone());
+    let spares = array.members.iter().filter(|line| line.state == MemberState::Spare);
+    let spares = spares.filter_map(|line| Some((name_of(line.drive?)?, true)));
+    let added = joining.iter().map(|new| (new.spec.clone(), false));
+    let joins = (plan.old.raid_disks..plan.new.raid_disks).zip(spares.chain(added));
+    let joins: Vec<NewSlotModel> =
+        joins.map(|(slot, (member, is_spare))| NewSlotModel { slot, member, is_spare }).collect();
+    let room = joining.iter().map(|new| RoomModel {
+        member: new.spec.clone(),
+        room_bytes: new.superblock.room_before_data().bytes().get(),
+    });
+    let own = array.superblock.as_ref().map(|own| RoomModel {
+        member: name.to_owned(),
+        room_bytes: own.room_before_data().bytes().get(),
+    });
+    let size = array.superblock.as_ref().map_or(0, |own| own.size.bytes().get());
+    let (read, written) = (size, plan.written_to_each().bytes().get());
+    let pace = pace(&array.policy, rotation(status, array, joining), read, written);
+    let survives = [old, new].map(|geometry| survives_losses(geometry, SlotSet::first_n(geometry.members())));
+    let mut model = ReshapePlanModel {
+        array: name.to_owned(),
+        from: text::shape(&plan.old, before),
+        to: text::shape(&plan.new, after),
+        steps: Vec::new(),
+        joins,
+        shift_bytes: plan.shift.unsigned_abs() * openraid_units::SECTOR_BYTES,
+        room: own.into_iter().chain(room).min_by_key(|room| room.room_bytes),
+        read_bytes: read,
+        written_bytes: written,
+        rate: pace.seconds.map(|seconds| written / seconds.max(1)),
+        rate_basis: pace.basis,
+        seconds: pace.seconds,
+        survives: survives.into_iter().min().unwrap_or(0),
+        md: text::MD_IN_THE_MIDDLE.to_owned(),
+        risks: text::risks(array.policy.write_cache, array.bitmap.is_some()),
+        command: order_line(name, order),
+        text: String::new(),
+    };
+    model.steps = text::steps(&model);
+    model
+}
+
+/// The command line that begins the change.
+fn order_line(name: &str, order: &ReshapeOrder) -> String {
+    let mut options = String::new();
+    let number = order.raid_devices.map(|number| number.to_string());
+    for (option, value) in
+        [("raid-devices", &number), ("level", &order.level), ("chunk", &order.chunk), ("layout", &order.layout)]
+    {
+        if let Some(value) = value {
+            options.push_str(&format!(" --{option} {}", openraid_status::shell::words([value])));
+        }
+    }
+    if !order.members.is_empty() {
+        options.push_str(&format!(" --members {}", openraid_status::shell::words(&order.members)));
+    }
+    command("reshape", [name]) + &options
+}
+
+/// Do the drives of the plan rotate? `None` if that is unknown for one of them.
+fn rotation(status: &ServiceStatus, array: &ArrayStatus, joining: &[NewMemberSeen]) -> Option<bool> {
+    let of_members = array.members.iter().filter_map(|line| line.drive).map(|drive| {
+        let view = status.drives.iter().find(|view| view.drive == drive);
+        view.and_then(|view| view.names.rotates)
+    });
+    let all = of_members.chain(joining.iter().map(|new| new.rotates));
+    all.collect::<Option<Vec<bool>>>().map(|all| all.contains(&true))
+}
+
+/// The expected time, and what it is based on.
+struct Pace {
+    seconds: Option<u64>,
+    basis: String,
+}
+
+fn pace(policy: &Policy, rotates: Option<bool>, read: u64, written: u64) -> Pace {
+    let setting = policy.rebuild_rate.bytes().get();
+    let by_setting = (setting > 0).then(|| written / setting);
+    let by_drives = rotates.map(|rotates| {
+        if rotates {
+            (read / ROTATING_RATE + written / ROTATING_RATE, "rotating drives that read and write in turn at 150 MB/s")
+        } else {
+            (read.max(written) / SSD_RATE, "SSDs that read and write at 400 MB/s")
+        }
+    });
+    let limit = format!("the setting rebuild.rate, at most {} of each member", crate::quantity::human_rate(setting));
+    match (by_setting, by_drives) {
+        (None, None) => Pace {
+            seconds: None,
+            basis: "neither a limit (rebuild.rate) nor the class of the drives is known".into(),
+        },
+        (Some(seconds), None) => {
+            Pace { seconds: Some(seconds), basis: format!("{limit}; the class of the drives is not known") }
+        }
+        (Some(seconds), Some((slower, _))) if seconds >= slower => Pace { seconds: Some(seconds), basis: limit },
+        (_, Some((seconds, what))) => {
+            Pace { seconds: Some(seconds), basis: format!("{what} (an assumption, not measured)") }
+        }
+    }
+}

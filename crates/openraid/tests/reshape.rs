@@ -1,0 +1,151 @@
+//! Changes of shape of arrays that are served: the plan, more members under writes, a kill in the middle, and what is refused.
+
+mod support;
+
+use serde_json::Value;
+use support::client::Client;
+use support::{noise, Lab, Server, WRITE};
+
+const MIB: u64 = 1 << 20;
+
+/// RAID 5 of three members with known content, served.
+fn served() -> (Lab, Server, Vec<u8>) {
+    let lab = Lab::new("reshape");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 48M d0 d1 d2").expect(0);
+    let size = lab.line("show data --json").json()["array"]["size_bytes"].as_u64().expect("a size");
+    let image = noise(5, usize::try_from(size).expect("small"));
+    lab.pipe(&["copy-in", "data"], &image).expect(0);
+    let server = lab.serve(&["data"]);
+    (lab, server, image)
+}
+
+fn is_over(array: &Value) -> bool {
+    array["shape"].is_null() && array["task"].is_null() && array["health"] == "optimal"
+}
+
+#[test]
+fn an_array_grows_under_writes_and_a_kill_and_new_clients_get_the_size() {
+    let (lab, server, mut image) = served();
+    let socket = lab.path("nbd.sock");
+    lab.line("set data rebuild.rate=4M").expect(0);
+    let mut old = Client::open(&socket, "data");
+    let before = old.size();
+    assert_eq!(before, image.len() as u64);
+
+    let plan = lab.line("reshape data --members d3 --file-size 48M --plan --json").expect(0).json();
+    assert_eq!((&plan["joins"][0]["slot"], &plan["joins"][0]["is_spare"]), (&3.into(), &false.into()), "{plan:#}");
+    assert_eq!(plan["to"]["members"], 4);
+    assert_eq!(plan["survives"], 1);
+    assert!(plan["seconds"].as_u64().is_some_and(|seconds| seconds > 3), "{plan:#}");
+    let after = plan["to"]["size_bytes"].as_u64().expect("a size");
+    assert_eq!(after, before / 2 * 3);
+    assert!(!lab.path("d3").exists(), "a plan changes nothing");
+
+    lab.line("reshape data --members d3 --file-size 48M").refused(65, &["cannot be cancelled", "--yes"]);
+    let begun = lab.line("grow data --add d3 --raid-devices 4 --file-size 48M --yes").expect(0);
+    assert!(begun.text().contains("is the member of slot 3"), "{}", begun.text());
+    let now = lab.show("data");
+    assert_eq!((&now["shape"]["from"]["members"], &now["shape"]["to"]["members"]), (&3.into(), &4.into()));
+    assert_eq!(now["task"]["kind"], "reshape");
+    lab.line("check data").refused(65, &["reshape"]);
+    lab.line("show data --mdstat").expect(0).says(&["reshape ="]);
+
+    // Writes on both sides of the boundary, until a part of the data has moved durably.
+    let mut writes = 0;
+    while lab.show("data")["shape"]["recorded_bytes"].as_u64().is_some_and(|recorded| recorded < 8 * MIB) {
+        for block in [writes % 64, 12 * 256 + writes % 64, before / 4096 - 1 - writes % 64] {
+            let bytes = noise(writes + block, 4096);
+            assert_eq!(old.ask(WRITE, block * 4096, &bytes), 0);
+            let at = usize::try_from(block * 4096).expect("small");
+            image[at..at + 4096].copy_from_slice(&bytes);
+        }
+        writes += 1;
+    }
+    lab.line("pause data").expect(0);
+    let paused = lab.show("data");
+    assert_eq!(paused["task"]["paused"], true);
+    lab.wait_for_alarms(|text| text.contains("reshape is paused"));
+    lab.line("resume data").expect(0);
+    server.kill();
+
+    // The members and the registry are enough to go on.
+    let shown = lab.line("show data --json").json();
+    let recorded = shown["array"]["shape"]["recorded_bytes"].as_u64().expect("a change");
+    assert!(recorded >= 8 * MIB, "{shown:#}");
+    let server = lab.serve(&["data"]);
+    let mut old = Client::open(&socket, "data");
+    assert_eq!(old.size(), before, "the new size comes at the end");
+    lab.line("set data rebuild.rate=none").expect(0);
+    lab.wait_for("data", is_over);
+    let grown = lab.show("data");
+    assert_eq!(grown["size_bytes"], after);
+    assert_eq!(grown["other_sizes"][0]["size_bytes"], before, "{grown:#}");
+    lab.line("show data").says(&["1 client of"]);
+    assert_eq!(old.ask(WRITE, 0, &image[..4096]), 0, "a connected client works on");
+    let mut new = Client::open(&socket, "data");
+    assert_eq!(new.size(), after);
+    let end = noise(9, 4096);
+    assert_eq!(new.ask(WRITE, after - 4096, &end), 0);
+    drop((old, new));
+    lab.wait_for("data", |array| array["other_sizes"].as_array().is_some_and(Vec::is_empty));
+    lab.wait_for_events(|texts| {
+        let has = |words: &str| texts.iter().any(|text| text.contains(words));
+        has("ReshapeBegun: data: ") && has("ReshapeFinished: data: ") && has("ReshapePaused: ") && has("ReshapeContinued: ")
+    });
+    lab.line("check data --follow").expect(0);
+    server.stop();
+
+    let listed = lab.line("list --json").expect(0).json();
+    let members = listed["remembered"][0]["members"].as_array().expect("members").len();
+    assert_eq!(members, 4, "{listed:#}");
+    let content = lab.line("copy-out data").expect(0).out;
+    assert_eq!(content.len() as u64, after);
+    assert!(content[..image.len()] == image, "the content has changed");
+    assert!(content[content.len() - 4096..] == end);
+    // The new member is a full one: without another member everything is there.
+    let content = lab.line("copy-out d0 d2 d3").expect(1).out;
+    assert!(content[..image.len()] == image, "the content has changed");
+    let server = lab.serve(&["data"]);
+    assert_eq!(server.ready["left_out"].as_array().map(Vec::len), Some(0), "{}", server.ready);
+    server.stop();
+}
+
+#[test]
+fn the_configuration_file_must_name_new_members() {
+    let lab = Lab::new("reshape-file");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab.configure("[arrays.data]\nmembers = [\"@/d0\", \"@/d1\", \"@/d2\"]\n");
+    let server = lab.serve_configured();
+    let begun = lab.line("reshape data --members d3 --file-size 16M --yes --follow").expect(0);
+    assert!(begun.text().contains("openraid.toml names the members of data: add"), "{}", begun.text());
+    lab.wait_for("data", is_over);
+    server.stop();
+    lab.configure("[arrays.data]\nmembers = [\"@/d0\", \"@/d1\", \"@/d2\", \"@/d3\"]\n");
+    let server = lab.serve_configured();
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_would_help() {
+    let (lab, server, image) = served();
+    let names = ["d0", "d1", "d2"];
+    lab.line("reshape data").refused(64, &["--members"]);
+    lab.line("reshape data --raid-devices 4").refused(65, &["needs 1 more drive", "0 spares", "add 1"]);
+    lab.line("reshape data --raid-devices 2").refused(65, &["3 members", "ask for 4 or more"]);
+    lab.line("reshape data --raid-devices 3").refused(65, &["has this shape already"]);
+    lab.line("reshape data --chunk 128K").refused(65, &["--raid-devices"]);
+    lab.line("reshape data --level 7").refused(64, &["known levels"]);
+    lab.drives(&["small"], 16);
+    lab.line("reshape data --members small --yes").refused(65, &["small", "too small"]);
+    lab.line("reshape data --members d1 --yes").refused(65, &["d1"]);
+    lab.line("reshape nothing --raid-devices 4").refused(65, &["nothing"]);
+    lab.line("fail data d1").expect(0);
+    lab.line("reshape data --members d9 --file-size 48M --yes").refused(65, &["members are missing"]);
+    assert!(!lab.path("d9").exists());
+    server.stop();
+    lab.line("reshape data --raid-devices 4").refused(4, &["is not served", "openraid serve data"]);
+    assert!(names.iter().all(|name| lab.path(name).exists()));
+    let content = lab.line("copy-out data").expect(1).out;
+    assert!(content[..image.len()] == image, "the content has changed");
+}
