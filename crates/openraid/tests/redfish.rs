@@ -55,6 +55,51 @@ fn free(web: &Web) -> Vec<Value> {
         .collect()
 }
 
+/// Wait for the end of the task of an answer.
+fn ended(web: &Web, begun: &Answer) -> Value {
+    let monitor = begun.header("location").expect("a monitor").to_owned();
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let answer = web.get(&monitor);
+        if answer.status == 200 {
+            return answer.json();
+        }
+        assert!(answer.status == 202 && Instant::now() < until, "{answer:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_volume_gets_more_drives_by_an_action_whose_answer_is_a_task() {
+    let lab = Lab::new("redfish-layout");
+    let (server, web) = serve(&lab);
+    let path = format!("{VOLUMES}/data");
+    let action = format!("{path}/Actions/Volume.ChangeRAIDLayout");
+    let before = web.get(&path).expect(200).json();
+    let own = before["Links"]["Drives"].as_array().expect("a list").clone();
+    let spare = free(&web);
+    lab.line("set data rebuild.rate=1M").expect(0);
+    refused(&web.post(&action, r#"{"RAIDType": "RAID6"}"#), 400, "ActionNotSupported", "level");
+    let others = json!({"Drives": spare[..3]}).to_string();
+    refused(&web.post(&action, &others), 400, "ActionNotSupported", "lacks d0");
+    let plan = json!({"members": [lab.path("f0")]}).to_string();
+    let plan = web.post("/api/v1/arrays/data/reshape/plan", &plan).expect(200).json();
+    assert_eq!((&plan["to"]["members"], &plan["joins"][0]["slot"]), (&4.into(), &3.into()), "{plan:#}");
+    web.post("/api/v1/arrays/data/reshape", r#"{"raid_devices": 4, "confirm": "dat"}"#)
+        .refused(428, &["type the name"]);
+    let all: Vec<&Value> = own.iter().chain(&spare[..1]).collect();
+    let task = web.post(&action, &json!({"Drives": all}).to_string()).expect(202);
+    let volume = web.get(&path).expect(200).json();
+    assert_eq!(volume["Operations"][0]["Operation"], "Resize");
+    lab.line("set data rebuild.rate=none").expect(0);
+    assert_eq!(ended(&web, &task)["TaskState"], "Completed");
+    lab.wait_for("data", |array| array["shape"].is_null());
+    let after = web.get(&path).expect(200).json();
+    assert_eq!(after["CapacityBytes"], before["CapacityBytes"].as_u64().expect("a size") / 2 * 3);
+    assert_eq!(after["Links"]["Drives"].as_array().map(Vec::len), Some(4));
+    server.stop();
+}
+
 #[test]
 fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_its_data() {
     let lab = Lab::new("redfish");
@@ -75,16 +120,7 @@ fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_it
     assert_eq!(free(&web), spare[3..]);
     // A check is a task, which ends.
     let task = web.post(&format!("{path}/Actions/Volume.CheckConsistency"), "{}").expect(202);
-    let monitor = task.header("location").expect("a monitor").to_owned();
-    let until = Instant::now() + Duration::from_secs(60);
-    let done = loop {
-        let answer = web.get(&monitor);
-        if answer.status == 200 {
-            break answer.json();
-        }
-        assert!(answer.status == 202 && Instant::now() < until, "{answer:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let done = ended(&web, &task);
     assert_eq!((&done["TaskState"], &done["PercentComplete"]), (&"Completed".into(), &100.into()));
     assert_eq!(lab.show("fleet")["last_check"]["outcome"], "clean");
     // A spare comes and goes. The version is the one after the check: a reader may see a state that is 200 ms old.

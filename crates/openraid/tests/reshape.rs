@@ -90,7 +90,10 @@ fn an_array_grows_under_writes_and_a_kill_and_new_clients_get_the_size() {
     lab.wait_for("data", |array| array["other_sizes"].as_array().is_some_and(Vec::is_empty));
     lab.wait_for_events(|texts| {
         let has = |words: &str| texts.iter().any(|text| text.contains(words));
-        has("ReshapeBegun: data: ") && has("ReshapeFinished: data: ") && has("ReshapePaused: ") && has("ReshapeContinued: ")
+        has("ReshapeBegun: data: ")
+            && has("ReshapeFinished: data: ")
+            && has("ReshapePaused: ")
+            && has("ReshapeContinued: ")
     });
     lab.line("check data --follow").expect(0);
     server.stop();

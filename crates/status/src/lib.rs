@@ -35,6 +35,4 @@ pub use model::*;
 pub use words::{
     AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PolicyWord, ScheduleWord, SessionWord, SinkWord,
 };
-pub use shape::{
-    NewSlotModel, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, RoomModel, ShapeModel,
-};
+pub use shape::{NewSlotModel, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};

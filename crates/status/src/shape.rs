@@ -92,15 +92,6 @@ pub struct NewSlotModel {
     pub is_spare: bool,
 }
 
-/// Room of a member before its data.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct RoomModel {
-    /// Path or address of the member.
-    pub member: String,
-    /// Bytes between its metadata and its data.
-    pub room_bytes: u64,
-}
-
 /// What a change of shape would do. Nothing is changed for a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReshapePlanModel {
@@ -116,8 +107,8 @@ pub struct ReshapePlanModel {
     pub joins: Vec<NewSlotModel>,
     /// Bytes by which the start of the data moves down on each member, so that no data is written twice.
     pub shift_bytes: u64,
-    /// The smallest room before the data, of the drives of the plan.
-    pub room: Option<RoomModel>,
+    /// The least room before the data of a member: bytes between metadata and data.
+    pub room_bytes: u64,
     /// Bytes that are read from each member of the present shape.
     pub read_bytes: u64,
     /// Bytes that are written to each member of the new shape.

@@ -80,7 +80,10 @@ impl fmt::Display for ReshapeError {
             Self::NoStep => f.write_str("the members have no room for the first step of this change"),
             Self::NoRoom { shift, why } => write!(
                 f,
-                "there is no room to move the start of the data by {shift} sectors on each member: {why}"
+                "the start of the data must move {} by {} on each member, and a member has no room for that: {why}; \
+                 replace that member by a drive whose data begins later",
+                if *shift < 0 { "down" } else { "up" },
+                Sectors(shift.unsigned_abs()).readable()
             ),
         }
     }
@@ -99,6 +102,8 @@ pub struct ReshapePlan {
     pub change: ShapeChange,
     /// Sectors by which the start of each member's data moves.
     pub shift: i64,
+    /// The least room before the data of a member.
+    pub room: Sectors,
 }
 
 /// Plan the change of an array with these superblocks to this shape. `spares` are those of drives that become members.
@@ -161,9 +166,10 @@ fn plan_in(
     let still = change(0)?;
     let least = i64::try_from(still.least_shift().get()).expect("a few stripes");
     let grows = new.raid_disks > old.raid_disks;
+    let room = drives.iter().map(|own| own.room_before_data()).min().unwrap_or(Sectors::ZERO);
     let mut shift = if grows { least } else { (SHIFT_MAX - SHIFT_MAX % least).max(least) };
     loop {
-        let plan = ReshapePlan { old, new, change: change(sign * shift)?, shift: sign * shift };
+        let plan = ReshapePlan { old, new, change: change(sign * shift)?, shift: sign * shift, room };
         let tried = drives.iter().try_for_each(|member| plan.begin_on(&mut (*member).clone()));
         match tried {
             Ok(()) if plan.change.has_room(plan.change.start()) => return Ok(plan),

@@ -293,8 +293,7 @@ fn reshaping(request: &Request, name: &str, plan: bool) -> Result<(Command, Opti
         return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at most")));
     }
     let array = name.to_owned();
-    let command =
-        Command::Reshape { array, members, raid_devices, level, chunk, layout, plan, overwrite, yes: !plan };
+    let command = Command::Reshape { array, members, raid_devices, level, chunk, layout, plan, overwrite, yes: !plan };
     Ok((command, confirm))
 }
 

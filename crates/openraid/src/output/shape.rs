@@ -12,7 +12,8 @@ use crate::quantity::{counted, human, human_seconds};
 use crate::words::layout_text;
 
 /// What Linux md can do with an array whose shape changes.
-pub const MD_IN_THE_MIDDLE: &str = "after `openraid stop`, Linux md can assemble the array at any recorded position and continue";
+pub const MD_IN_THE_MIDDLE: &str =
+    "after `openraid stop`, Linux md can assemble the array at any recorded position and continue";
 
 /// A shape, in the model.
 pub fn shape(fields: &ShapeFields, size: Sectors) -> ShapeModel {
@@ -73,7 +74,11 @@ pub fn change(status: &ReshapeStatus, member_size: Sectors) -> ReshapeModel {
 /// The change that a member's superblock describes, in the model.
 pub fn recorded(superblock: &Superblock) -> Option<ReshapeModel> {
     let own = superblock.change()?;
-    let total = geometry(&own.new, own.size).map_or(Sectors::ZERO, |new| new.capacity());
+    let size = |shape| geometry(shape, own.size).map_or(Sectors::ZERO, |of| of.capacity());
+    let total = match own.direction {
+        Direction::Forward => size(&own.new),
+        Direction::Backward => size(&own.old).min(size(&own.new)),
+    };
     let moved = match own.direction {
         Direction::Forward => own.position.offset().min(total),
         Direction::Backward => total - own.position.offset().min(total),
@@ -171,14 +176,15 @@ pub fn other_sizes(all: &[OtherSizeModel]) -> Option<String> {
 /// What a plan does, one step after the other.
 pub fn steps(plan: &ReshapePlanModel) -> Vec<String> {
     let mut steps = Vec::new();
-    let added: Vec<&str> =
-        plan.joins.iter().filter(|join| !join.is_spare).map(|join| join.member.as_str()).collect();
+    let added: Vec<&str> = plan.joins.iter().filter(|join| !join.is_spare).map(|join| join.member.as_str()).collect();
     if !added.is_empty() {
         steps.push(format!("{} joins the array as a spare", added.join(", ")));
     }
     steps.push("cached writes go to the members, and writes go through from then on".into());
     steps.push("the superblocks record both shapes".into());
-    steps.push("data moves to its new places while hosts read and write; the position is recorded again and again".into());
+    steps.push(
+        "data moves to its new places while hosts read and write; the position is recorded again and again".into(),
+    );
     steps.push(format!("the superblocks record the new shape; hosts get {}", human(Bytes(plan.to.size_bytes))));
     steps
 }
@@ -213,17 +219,14 @@ pub fn plan(plan: &ReshapePlanModel) -> String {
     for (number, step) in plan.steps.iter().enumerate() {
         facts.row([if number == 0 { "steps" } else { "" }, &format!("{}. {step}", number + 1)]);
     }
-    if let Some(room) = &plan.room {
-        facts.row([
-            "room",
-            &format!(
-                "{} before the data of {}; the start of the data moves down by {}, so no data is written twice",
-                human(Bytes(room.room_bytes)),
-                room.member,
-                human(Bytes(plan.shift_bytes))
-            ),
-        ]);
-    }
+    let (room, shift) = (human(Bytes(plan.room_bytes)), human(Bytes(plan.shift_bytes)));
+    facts.row([
+        "room",
+        &format!(
+            "at least {room} before the data of each member; the start of the data moves down by {shift}, so no data is \
+             written twice"
+        ),
+    ]);
     facts.row(["work", &work(plan)]);
     facts.row(["time", &time(plan)]);
     facts.row(["survives", &format!("{}, all the time", survives_text(plan.survives))]);
@@ -231,7 +234,12 @@ pub fn plan(plan: &ReshapePlanModel) -> String {
     for (number, risk) in plan.risks.iter().enumerate() {
         facts.row([if number == 0 { "risks" } else { "" }, risk]);
     }
-    format!("{}: a plan, nothing was changed\n{}\nBegin it with `{}`", plan.array, facts.text().trim_end(), plan.command)
+    format!(
+        "{}: a plan, nothing was changed\n{}\nBegin it with `{}`",
+        plan.array,
+        facts.text().trim_end(),
+        plan.command
+    )
 }
 
 fn work(plan: &ReshapePlanModel) -> String {

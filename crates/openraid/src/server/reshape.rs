@@ -8,7 +8,7 @@ use openraid_format::{ShapeFields, Superblock};
 use openraid_runtime::member;
 use openraid_runtime::service::{ServiceError, ServiceStatus};
 use openraid_status::shell::{command, command_with};
-use openraid_status::{EventName, NewSlotModel, ReshapePlanModel, RoomModel};
+use openraid_status::{EventName, NewSlotModel, ReshapePlanModel};
 use openraid_sys::Use;
 use openraid_units::{ArrayId, DriveId};
 
@@ -114,7 +114,10 @@ impl Server {
         let unnamed: Vec<&str> = plan.joins.iter().filter(is_unnamed).map(|join| join.member.as_str()).collect();
         (!desired.members.is_empty() && !unnamed.is_empty()).then(|| {
             let (path, name) = (file.path.display(), &served.name);
-            format!("{path} names the members of {name}: add {} there, or the next start lacks them", unnamed.join(", "))
+            format!(
+                "{path} names the members of {name}: add {} there, or the next start lacks them",
+                unnamed.join(", ")
+            )
         })
     }
 
@@ -153,7 +156,9 @@ impl Server {
         for new in joining {
             match self.join(served, set, &new.spec, consent) {
                 Ok(JoinOutcome::Joined(member)) => joined.push(member.drive),
-                Ok(JoinOutcome::Confirm { text }) => return Err(self.not_begun(served, set, &joined, Failure::refused(text))),
+                Ok(JoinOutcome::Confirm { text }) => {
+                    return Err(self.not_begun(served, set, &joined, Failure::refused(text)))
+                }
                 Err(failure) => return Err(self.not_begun(served, set, &joined, failure)),
             }
         }
@@ -162,7 +167,8 @@ impl Server {
         let is_busy = |begun: &Result<_, ServiceError>| {
             matches!(begun, Err(ServiceError::Admin(AdminError::CommandsOutstanding(_) | AdminError::PreparingLog)))
         };
-        let begun = wait_while(|| Ok(self.handle.admin(begin.clone())), is_busy).and_then(|begun| outcome_of(name, begun));
+        let begun =
+            wait_while(|| Ok(self.handle.admin(begin.clone())), is_busy).and_then(|begun| outcome_of(name, begun));
         begun.map_err(|failure| self.not_begun(served, set, &joined, failure))?;
         self.note(name);
         joining.iter().for_each(|new| self.let_in(&new.spec));
@@ -274,21 +280,14 @@ fn plan_model(
 ) -> ReshapePlanModel {
     let [before, after] = plan.capacities();
     let [old, new] = plan.geometries();
-    let name_of = |drive: DriveId| status.drives.iter().find(|view| view.drive == drive).map(|view| view.member.clone());
+    let name_of =
+        |drive: DriveId| status.drives.iter().find(|view| view.drive == drive).map(|view| view.member.clone());
     let spares = array.members.iter().filter(|line| line.state == MemberState::Spare);
     let spares = spares.filter_map(|line| Some((name_of(line.drive?)?, true)));
     let added = joining.iter().map(|new| (new.spec.clone(), false));
     let joins = (plan.old.raid_disks..plan.new.raid_disks).zip(spares.chain(added));
     let joins: Vec<NewSlotModel> =
         joins.map(|(slot, (member, is_spare))| NewSlotModel { slot, member, is_spare }).collect();
-    let room = joining.iter().map(|new| RoomModel {
-        member: new.spec.clone(),
-        room_bytes: new.superblock.room_before_data().bytes().get(),
-    });
-    let own = array.superblock.as_ref().map(|own| RoomModel {
-        member: name.to_owned(),
-        room_bytes: own.room_before_data().bytes().get(),
-    });
     let size = array.superblock.as_ref().map_or(0, |own| own.size.bytes().get());
     let (read, written) = (size, plan.written_to_each().bytes().get());
     let pace = pace(&array.policy, rotation(status, array, joining), read, written);
@@ -300,7 +299,7 @@ fn plan_model(
         steps: Vec::new(),
         joins,
         shift_bytes: plan.shift.unsigned_abs() * openraid_units::SECTOR_BYTES,
-        room: own.into_iter().chain(room).min_by_key(|room| room.room_bytes),
+        room_bytes: plan.room.bytes().get(),
         read_bytes: read,
         written_bytes: written,
         rate: pace.seconds.map(|seconds| written / seconds.max(1)),
@@ -361,10 +360,9 @@ fn pace(policy: &Policy, rotates: Option<bool>, read: u64, written: u64) -> Pace
     });
     let limit = format!("the setting rebuild.rate, at most {} of each member", crate::quantity::human_rate(setting));
     match (by_setting, by_drives) {
-        (None, None) => Pace {
-            seconds: None,
-            basis: "neither a limit (rebuild.rate) nor the class of the drives is known".into(),
-        },
+        (None, None) => {
+            Pace { seconds: None, basis: "neither a limit (rebuild.rate) nor the class of the drives is known".into() }
+        }
         (Some(seconds), None) => {
             Pace { seconds: Some(seconds), basis: format!("{limit}; the class of the drives is not known") }
         }

@@ -264,7 +264,11 @@ fn set_model(
         last_check: None,
         last_complete_check: None,
         task: array.task.as_ref().map(|task| task_model(task, rates.of(array.array))),
-        shape: array.reshape.as_ref().zip(superblock).map(|(change, own)| crate::output::shape::change(change, own.size)),
+        shape: array
+            .reshape
+            .as_ref()
+            .zip(superblock)
+            .map(|(change, own)| crate::output::shape::change(change, own.size)),
         other_sizes: other_sizes(view),
         stopping: array.stopping,
         forced: None,
