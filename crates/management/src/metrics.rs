@@ -180,9 +180,9 @@ fn tasks(page: &mut Page, arrays: &[ArrayModel]) {
 fn reshapes(page: &mut Page, arrays: &[ArrayModel]) {
     type Value = fn(&openraid_status::ReshapeModel) -> u64;
     let families: [(&str, &str, Value); 3] = [
-        ("openraid_reshape_moved_bytes", "Bytes of an array that a change of shape has moved.", |own| own.moved_bytes),
-        ("openraid_reshape_recorded_bytes", "Bytes of an array that are recorded as moved.", |own| own.recorded_bytes),
-        ("openraid_reshape_total_bytes", "Bytes of an array that a change of shape moves.", |own| own.total_bytes),
+        ("openraid_reshape_moved_bytes", "Bytes of an array that a change of shape has moved.", |of| of.moved_bytes),
+        ("openraid_reshape_recorded_bytes", "Bytes of an array that are recorded as moved.", |of| of.recorded_bytes),
+        ("openraid_reshape_total_bytes", "Bytes of an array that a change of shape moves.", |of| of.total_bytes),
     ];
     for (name, about, value) in families {
         page.family(name, "gauge", about);

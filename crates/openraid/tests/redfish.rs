@@ -76,7 +76,7 @@ fn a_volume_gets_more_drives_by_an_action_whose_answer_is_a_task() {
     let path = format!("{VOLUMES}/data");
     let action = format!("{path}/Actions/Volume.ChangeRAIDLayout");
     let before = web.get(&path).expect(200).json();
-    let own = before["Links"]["Drives"].as_array().expect("a list").clone();
+    let present = before["Links"]["Drives"].as_array().expect("a list").clone();
     let spare = free(&web);
     lab.line("set data rebuild.rate=1M").expect(0);
     refused(&web.post(&action, r#"{"RAIDType": "RAID6"}"#), 400, "ActionNotSupported", "level");
@@ -87,7 +87,7 @@ fn a_volume_gets_more_drives_by_an_action_whose_answer_is_a_task() {
     assert_eq!((&plan["to"]["members"], &plan["joins"][0]["slot"]), (&4.into(), &3.into()), "{plan:#}");
     web.post("/api/v1/arrays/data/reshape", r#"{"raid_devices": 4, "confirm": "dat"}"#)
         .refused(428, &["type the name"]);
-    let all: Vec<&Value> = own.iter().chain(&spare[..1]).collect();
+    let all: Vec<&Value> = present.iter().chain(&spare[..1]).collect();
     let task = web.post(&action, &json!({"Drives": all}).to_string()).expect(202);
     let volume = web.get(&path).expect(200).json();
     assert_eq!(volume["Operations"][0]["Operation"], "Resize");

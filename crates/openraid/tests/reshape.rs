@@ -89,11 +89,8 @@ fn an_array_grows_under_writes_and_a_kill_and_new_clients_get_the_size() {
     drop((old, new));
     lab.wait_for("data", |array| array["other_sizes"].as_array().is_some_and(Vec::is_empty));
     lab.wait_for_events(|texts| {
-        let has = |words: &str| texts.iter().any(|text| text.contains(words));
-        has("ReshapeBegun: data: ")
-            && has("ReshapeFinished: data: ")
-            && has("ReshapePaused: ")
-            && has("ReshapeContinued: ")
+        let has = |event: &str| texts.iter().any(|text| text.starts_with(&format!("{event:?}: \"data: ")));
+        ["ReshapeBegun", "ReshapeFinished", "ReshapePaused", "ReshapeContinued"].into_iter().all(has)
     });
     lab.line("check data --follow").expect(0);
     server.stop();
@@ -137,7 +134,7 @@ fn what_cannot_be_is_refused_with_what_would_help() {
     lab.line("reshape data --raid-devices 4").refused(65, &["needs 1 more drive", "0 spares", "add 1"]);
     lab.line("reshape data --raid-devices 2").refused(65, &["3 members", "ask for 4 or more"]);
     lab.line("reshape data --raid-devices 3").refused(65, &["has this shape already"]);
-    lab.line("reshape data --chunk 128K").refused(65, &["--raid-devices"]);
+    lab.line("reshape data --chunk 128K").refused(65, &["leave out"]);
     lab.line("reshape data --level 7").refused(64, &["known levels"]);
     lab.drives(&["small"], 16);
     lab.line("reshape data --members small --yes").refused(65, &["small", "too small"]);

@@ -352,17 +352,17 @@ pub fn change_layout(request: &Request) -> Result<Reply, Problem> {
             other => return Err(property("property-unknown", other, "use Drives, RAIDType, StripSizeBytes")),
         }
     }
-    let own = array.sets().into_iter().flat_map(|set| &set.members).filter(|member| member.slot.is_some());
-    let own: Vec<&String> = own.filter_map(|member| member.member.as_ref()).collect();
+    let present = array.sets().into_iter().flat_map(|set| &set.members).filter(|member| member.slot.is_some());
+    let present: Vec<&String> = present.filter_map(|member| member.member.as_ref()).collect();
     let mut members = Vec::new();
     let mut raid_devices = None;
     if let Some(drives) = drives {
-        if let Some(lacks) = own.iter().find(|drive| !drives.contains(drive)) {
+        if let Some(lacks) = present.iter().find(|drive| !drives.contains(drive)) {
             let why = format!("Drives lacks {}, a drive of the volume: it must have all of them", drive_id(lacks));
             return Err(not_supported(CHANGE_LAYOUT, &why));
         }
         raid_devices = u16::try_from(drives.len()).ok();
-        members = drives.into_iter().filter(|drive| !own.contains(&drive)).collect();
+        members = drives.into_iter().filter(|drive| !present.contains(&drive)).collect();
     }
     let command = Command::Reshape {
         array: array.name.clone(),

@@ -73,27 +73,27 @@ pub fn change(status: &ReshapeStatus, member_size: Sectors) -> ReshapeModel {
 
 /// The change that a member's superblock describes, in the model.
 pub fn recorded(superblock: &Superblock) -> Option<ReshapeModel> {
-    let own = superblock.change()?;
-    let size = |shape| geometry(shape, own.size).map_or(Sectors::ZERO, |of| of.capacity());
-    let total = match own.direction {
-        Direction::Forward => size(&own.new),
-        Direction::Backward => size(&own.old).min(size(&own.new)),
+    let found = superblock.change()?;
+    let size = |shape| geometry(shape, found.size).map_or(Sectors::ZERO, |of| of.capacity());
+    let total = match found.direction {
+        Direction::Forward => size(&found.new),
+        Direction::Backward => size(&found.old).min(size(&found.new)),
     };
-    let moved = match own.direction {
-        Direction::Forward => own.position.offset().min(total),
-        Direction::Backward => total - own.position.offset().min(total),
+    let moved = match found.direction {
+        Direction::Forward => found.position.offset().min(total),
+        Direction::Backward => total - found.position.offset().min(total),
     };
     let status = ReshapeStatus {
-        from: own.old,
-        to: own.new,
-        direction: own.direction,
+        from: found.old,
+        to: found.new,
+        direction: found.direction,
         stage: ReshapeStage::Moving,
         moved,
         recorded: moved,
         total,
-        position: own.position,
+        position: found.position,
     };
-    Some(change(&status, own.size))
+    Some(change(&status, found.size))
 }
 
 /// The share that has moved, in percent.

@@ -246,7 +246,7 @@ fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields,
     let ReshapeOrder { raid_devices, level, chunk, layout, .. } = order;
     if named == 0 && raid_devices.is_none() && level.is_none() && chunk.is_none() && layout.is_none() {
         return Err(Failure::usage(
-            "say what is to change: --members DRIVE..., --raid-devices N, --level, --chunk or --layout",
+            "say what shall change: --members DRIVE..., --raid-devices N, --level, --chunk or --layout",
         ));
     }
     let grown = u16::try_from(usize::from(common.raid_disks) + named).unwrap_or(u16::MAX);

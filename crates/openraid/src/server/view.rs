@@ -268,7 +268,7 @@ fn set_model(
             .reshape
             .as_ref()
             .zip(superblock)
-            .map(|(change, own)| crate::output::shape::change(change, own.size)),
+            .map(|(change, superblock)| crate::output::shape::change(change, superblock.size)),
         other_sizes: other_sizes(view),
         stopping: array.stopping,
         forced: None,
