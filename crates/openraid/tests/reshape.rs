@@ -1,4 +1,4 @@
-//! Changes of shape of arrays that are served: the plan, more members under writes, a kill in the middle, and what is refused.
+//! Changes of shape of arrays that are served: the plan, more members under writes, a kill in the middle, and refusals.
 
 mod support;
 
@@ -23,25 +23,71 @@ fn is_over(array: &Value) -> bool {
     array["shape"].is_null() && array["task"].is_null() && array["health"] == "optimal"
 }
 
+/// Write on both sides of the boundary, until a part of the data has moved durably.
+fn write_until_moved(lab: &Lab, client: &mut Client, image: &mut [u8]) {
+    let mut writes = 0;
+    while lab.show("data")["shape"]["recorded_bytes"].as_u64().is_some_and(|recorded| recorded < 8 * MIB) {
+        for block in [writes % 64, 12 * 256 + writes % 64, client.size() / 4096 - 1 - writes % 64] {
+            let bytes = noise(writes + block, 4096);
+            assert_eq!(client.ask(WRITE, block * 4096, &bytes), 0);
+            let at = usize::try_from(block * 4096).expect("small");
+            image[at..at + 4096].copy_from_slice(&bytes);
+        }
+        writes += 1;
+    }
+}
+
+/// Each of these events of the array is in the log.
+fn wait_for_news(lab: &Lab, events: [&str; 2]) {
+    lab.wait_for_events(|texts| {
+        let has = |event| texts.iter().any(|text| text.starts_with(&format!("{event:?}: \"data: ")));
+        events.into_iter().all(has)
+    });
+}
+
+/// After the end and a clean stop: four full members, which are remembered and hold everything.
+fn is_whole(lab: &Lab, image: &[u8], end: &[u8], size: u64) {
+    let listed = lab.line("list --json").expect(0).json();
+    let members = listed["remembered"][0]["members"].as_array().expect("members").len();
+    assert_eq!(members, 4, "{listed:#}");
+    let content = lab.line("copy-out data").expect(0).out;
+    assert_eq!(content.len() as u64, size);
+    assert!(content[..image.len()] == *image, "the content has changed");
+    assert!(content[content.len() - end.len()..] == *end);
+    let content = lab.line("copy-out d0 d2 d3").expect(1).out;
+    assert!(content[..image.len()] == *image, "the content has changed");
+    let server = lab.serve(&["data"]);
+    assert_eq!(server.ready["left_out"].as_array().map(Vec::len), Some(0), "{}", server.ready);
+    server.stop();
+}
+
+#[test]
+fn a_plan_says_what_would_happen_and_changes_nothing() {
+    let (lab, server, image) = served();
+    let size = image.len() as u64;
+    lab.line("set data rebuild.rate=4M").expect(0);
+    let plan = lab.line("reshape data --members d3 --file-size 48M --plan --json").expect(0).json();
+    assert_eq!((&plan["joins"][0]["slot"], &plan["joins"][0]["is_spare"]), (&3.into(), &false.into()), "{plan:#}");
+    assert_eq!((&plan["to"]["members"], &plan["survives"]), (&4.into(), &1.into()));
+    assert!(plan["seconds"].as_u64().is_some_and(|seconds| seconds > 3), "{plan:#}");
+    assert_eq!(plan["to"]["size_bytes"], size / 2 * 3);
+    lab.line("reshape data --members d3 --file-size 48M --plan")
+        .expect(0)
+        .says(&["Begin it with `openraid reshape data"]);
+    lab.line("reshape data --members d3 --file-size 48M").refused(65, &["cannot be cancelled", "--yes"]);
+    assert!(!lab.path("d3").exists());
+    assert_eq!(lab.show("data")["members"].as_array().map(Vec::len), Some(3));
+    server.stop();
+}
+
 #[test]
 fn an_array_grows_under_writes_and_a_kill_and_new_clients_get_the_size() {
     let (lab, server, mut image) = served();
     let socket = lab.path("nbd.sock");
     lab.line("set data rebuild.rate=4M").expect(0);
     let mut old = Client::open(&socket, "data");
-    let before = old.size();
+    let (before, after) = (old.size(), old.size() / 2 * 3);
     assert_eq!(before, image.len() as u64);
-
-    let plan = lab.line("reshape data --members d3 --file-size 48M --plan --json").expect(0).json();
-    assert_eq!((&plan["joins"][0]["slot"], &plan["joins"][0]["is_spare"]), (&3.into(), &false.into()), "{plan:#}");
-    assert_eq!(plan["to"]["members"], 4);
-    assert_eq!(plan["survives"], 1);
-    assert!(plan["seconds"].as_u64().is_some_and(|seconds| seconds > 3), "{plan:#}");
-    let after = plan["to"]["size_bytes"].as_u64().expect("a size");
-    assert_eq!(after, before / 2 * 3);
-    assert!(!lab.path("d3").exists(), "a plan changes nothing");
-
-    lab.line("reshape data --members d3 --file-size 48M").refused(65, &["cannot be cancelled", "--yes"]);
     let begun = lab.line("grow data --add d3 --raid-devices 4 --file-size 48M --yes").expect(0);
     assert!(begun.text().contains("is the member of slot 3"), "{}", begun.text());
     let now = lab.show("data");
@@ -49,37 +95,23 @@ fn an_array_grows_under_writes_and_a_kill_and_new_clients_get_the_size() {
     assert_eq!(now["task"]["kind"], "reshape");
     lab.line("check data").refused(65, &["reshape"]);
     lab.line("show data --mdstat").expect(0).says(&["reshape ="]);
-
-    // Writes on both sides of the boundary, until a part of the data has moved durably.
-    let mut writes = 0;
-    while lab.show("data")["shape"]["recorded_bytes"].as_u64().is_some_and(|recorded| recorded < 8 * MIB) {
-        for block in [writes % 64, 12 * 256 + writes % 64, before / 4096 - 1 - writes % 64] {
-            let bytes = noise(writes + block, 4096);
-            assert_eq!(old.ask(WRITE, block * 4096, &bytes), 0);
-            let at = usize::try_from(block * 4096).expect("small");
-            image[at..at + 4096].copy_from_slice(&bytes);
-        }
-        writes += 1;
-    }
+    write_until_moved(&lab, &mut old, &mut image);
     lab.line("pause data").expect(0);
-    let paused = lab.show("data");
-    assert_eq!(paused["task"]["paused"], true);
+    assert_eq!(lab.show("data")["task"]["paused"], true);
     lab.wait_for_alarms(|text| text.contains("reshape is paused"));
     lab.line("resume data").expect(0);
+    wait_for_news(&lab, ["ReshapePaused", "ReshapeContinued"]);
     server.kill();
 
     // The members and the registry are enough to go on.
     let shown = lab.line("show data --json").json();
-    let recorded = shown["array"]["shape"]["recorded_bytes"].as_u64().expect("a change");
-    assert!(recorded >= 8 * MIB, "{shown:#}");
+    assert!(shown["array"]["shape"]["recorded_bytes"].as_u64().is_some_and(|done| done >= 8 * MIB), "{shown:#}");
     let server = lab.serve(&["data"]);
     let mut old = Client::open(&socket, "data");
     assert_eq!(old.size(), before, "the new size comes at the end");
     lab.line("set data rebuild.rate=none").expect(0);
-    lab.wait_for("data", is_over);
-    let grown = lab.show("data");
-    assert_eq!(grown["size_bytes"], after);
-    assert_eq!(grown["other_sizes"][0]["size_bytes"], before, "{grown:#}");
+    let grown = lab.wait_for("data", is_over);
+    assert_eq!((&grown["size_bytes"], &grown["other_sizes"][0]["size_bytes"]), (&after.into(), &before.into()));
     lab.line("show data").says(&["1 client of"]);
     assert_eq!(old.ask(WRITE, 0, &image[..4096]), 0, "a connected client works on");
     let mut new = Client::open(&socket, "data");
@@ -88,26 +120,10 @@ fn an_array_grows_under_writes_and_a_kill_and_new_clients_get_the_size() {
     assert_eq!(new.ask(WRITE, after - 4096, &end), 0);
     drop((old, new));
     lab.wait_for("data", |array| array["other_sizes"].as_array().is_some_and(Vec::is_empty));
-    lab.wait_for_events(|texts| {
-        let has = |event: &str| texts.iter().any(|text| text.starts_with(&format!("{event:?}: \"data: ")));
-        ["ReshapeBegun", "ReshapeFinished", "ReshapePaused", "ReshapeContinued"].into_iter().all(has)
-    });
+    wait_for_news(&lab, ["ReshapeBegun", "ReshapeFinished"]);
     lab.line("check data --follow").expect(0);
     server.stop();
-
-    let listed = lab.line("list --json").expect(0).json();
-    let members = listed["remembered"][0]["members"].as_array().expect("members").len();
-    assert_eq!(members, 4, "{listed:#}");
-    let content = lab.line("copy-out data").expect(0).out;
-    assert_eq!(content.len() as u64, after);
-    assert!(content[..image.len()] == image, "the content has changed");
-    assert!(content[content.len() - 4096..] == end);
-    // The new member is a full one: without another member everything is there.
-    let content = lab.line("copy-out d0 d2 d3").expect(1).out;
-    assert!(content[..image.len()] == image, "the content has changed");
-    let server = lab.serve(&["data"]);
-    assert_eq!(server.ready["left_out"].as_array().map(Vec::len), Some(0), "{}", server.ready);
-    server.stop();
+    is_whole(&lab, &image, &end, after);
 }
 
 #[test]

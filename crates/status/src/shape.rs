@@ -101,7 +101,7 @@ pub struct ReshapePlanModel {
     pub from: ShapeModel,
     /// The shape after the change.
     pub to: ShapeModel,
-    /// What is done, one step after the other, a sentence each.
+    /// Steps of the change, in their order, a sentence each.
     pub steps: Vec<String>,
     /// The drives that become members.
     pub joins: Vec<NewSlotModel>,

@@ -210,11 +210,7 @@ pub fn text(array: &ArrayModel) -> String {
     for (place, line) in alarm_lines(array).iter().enumerate() {
         facts.row([if place == 0 { "alarms" } else { "" }, line]);
     }
-    let later = array.shape.as_ref().and_then(|change| shape::size_after(change, array.size_bytes)).unwrap_or_default();
-    facts.row(["size", &format!("{} ({} bytes){later}", human(Bytes(array.size_bytes)), array.size_bytes)]);
-    if let Some(clients) = shape::other_sizes(&array.other_sizes) {
-        facts.row(["old size", &clients]);
-    }
+    size_facts(array, &mut facts);
     if let Some(block) = block_text(array) {
         facts.row(["logical block", &block]);
     }
@@ -318,6 +314,15 @@ fn block_text(array: &ArrayModel) -> Option<String> {
             Some(format!("{} bytes, named in the superblocks ({note})", array.block_bytes))
         }
         None => (array.block_bytes != 512).then(|| format!("{} bytes", array.block_bytes)),
+    }
+}
+
+/// The size now and after a change of shape, and clients that know another one.
+fn size_facts(array: &ArrayModel, facts: &mut Table) {
+    let later = array.shape.as_ref().and_then(|change| shape::size_after(change, array.size_bytes)).unwrap_or_default();
+    facts.row(["size", &format!("{} ({} bytes){later}", human(Bytes(array.size_bytes)), array.size_bytes)]);
+    if let Some(clients) = shape::other_sizes(&array.other_sizes) {
+        facts.row(["old size", &clients]);
     }
 }
 

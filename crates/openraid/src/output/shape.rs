@@ -8,6 +8,7 @@ use openraid_units::{Bytes, Sectors};
 
 use super::array::survives_text;
 use super::table::Table;
+use crate::model::ArrayModel;
 use crate::quantity::{counted, human, human_seconds};
 use crate::words::layout_text;
 
@@ -94,6 +95,12 @@ pub fn recorded(superblock: &Superblock) -> Option<ReshapeModel> {
         position: found.position,
     };
     Some(change(&status, found.size))
+}
+
+/// The change that the newest of these superblocks describes for an array. A trial start in memory goes on with the change.
+pub fn set_recorded<'a>(array: &mut ArrayModel, superblocks: impl Iterator<Item = &'a Superblock>) {
+    let newest = superblocks.filter(|found| Some(found.set_uuid.to_string()) == array.uuid).max_by_key(|found| found.events);
+    array.shape = newest.and_then(recorded);
 }
 
 /// The share that has moved, in percent.
@@ -194,7 +201,7 @@ pub fn risks(cache: WriteCache, has_bitmap: bool) -> Vec<String> {
     let mut risks = vec![
         "a power cut, a kill or a lost member that the array survives loses nothing; the change goes on from the recorded position"
             .to_owned(),
-        "the change cannot be cancelled; `openraid pause` holds it, also over a restart of the server".to_owned(),
+        "the change cannot be cancelled; `openraid pause` holds it".to_owned(),
         "hosts share the members with the change; rebuild.rate limits it".to_owned(),
     ];
     if cache != WriteCache::Through {

@@ -101,22 +101,8 @@ impl Server {
                 let order = ReshapeOrder { members, raid_devices, level, chunk, layout, plan, overwrite, yes };
                 self.reshape(&array, &order)
             }
-            Command::Pause { array } => {
-                self.each_set(&array, |array| AdminCommand::Pause { array })?;
-                self.tell_of_reshape(&array, EventName::ReshapePaused, "the change of shape is paused");
-                self.done(
-                    format!(
-                        "background work of {array} is paused; continue it with `{}`",
-                        shell::command("resume", [&array])
-                    ),
-                    &array,
-                )
-            }
-            Command::Resume { array } => {
-                self.each_set(&array, |array| AdminCommand::Resume { array })?;
-                self.tell_of_reshape(&array, EventName::ReshapeContinued, "the change of shape goes on");
-                self.done(format!("background work of {array} continues"), &array)
-            }
+            Command::Pause { array } => self.pause(&array),
+            Command::Resume { array } => self.resume(&array),
             Command::Set { array, settings, yes } => self.set(&array, &settings, yes),
             Command::Rename { array, to } => self.rename(&array, &to),
             Command::Stop { array, yes } => self.stop_for_good(&array, yes),
@@ -148,6 +134,21 @@ impl Server {
                 unreachable!("answered without changing anything")
             }
         }
+    }
+
+    /// Hold background work.
+    fn pause(&self, array: &str) -> Result<ServerAnswer, Failure> {
+        self.each_set(array, |array| AdminCommand::Pause { array })?;
+        self.tell_of_reshape(array, EventName::ReshapePaused, "the change of shape is paused");
+        let resume = shell::command("resume", [array]);
+        self.done(format!("background work of {array} is paused; continue it with `{resume}`"), array)
+    }
+
+    /// Let background work go on.
+    fn resume(&self, array: &str) -> Result<ServerAnswer, Failure> {
+        self.each_set(array, |array| AdminCommand::Resume { array })?;
+        self.tell_of_reshape(array, EventName::ReshapeContinued, "the change of shape goes on");
+        self.done(format!("background work of {array} continues"), array)
     }
 
     /// Stop an array, unless that loses data without a consent.

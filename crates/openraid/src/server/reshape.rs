@@ -127,8 +127,8 @@ impl Server {
         let mut options = options(Use::Exclusive);
         options.without_flush = self.without_flush;
         let (opened, probed) = member::open_and_probe(&spec, options)?;
-        let is_own = |found: &&Superblock| found.set_uuid == array.set_uuid;
-        if probed.look.superblock.as_ref().filter(is_own).is_none() {
+        let is_of_array = |found: &&Superblock| found.set_uuid == array.set_uuid;
+        if probed.look.superblock.as_ref().filter(is_of_array).is_none() {
             check_free(&probed, overwrite)?;
         }
         let new = NewDrive {
@@ -195,7 +195,7 @@ impl Server {
         self.add_news(news.collect());
     }
 
-    /// Note the changes of shape that are under way: at its end, a change is not in the status any more.
+    /// Note the changes of shape that are under way: at its end, a change is no longer in the status.
     pub(super) fn note_reshapes(&self, status: &ServiceStatus) {
         let found = status.arrays.iter().filter_map(|view| {
             let size = view.status.superblock.as_ref()?.size;
@@ -240,7 +240,7 @@ fn only_set(served: &ServedArray) -> Result<ArrayId, Failure> {
     }
 }
 
-/// The shape that a user asks for: what is not named stays.
+/// The shape that a user asks for. Fields that are not named stay.
 fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields, Failure> {
     let named = order.members.len();
     let ReshapeOrder { raid_devices, level, chunk, layout, .. } = order;
@@ -288,7 +288,7 @@ fn plan_model(
     let joins = (plan.old.raid_disks..plan.new.raid_disks).zip(spares.chain(added));
     let joins: Vec<NewSlotModel> =
         joins.map(|(slot, (member, is_spare))| NewSlotModel { slot, member, is_spare }).collect();
-    let size = array.superblock.as_ref().map_or(0, |own| own.size.bytes().get());
+    let size = array.superblock.as_ref().map_or(0, |common| common.size.bytes().get());
     let (read, written) = (size, plan.written_to_each().bytes().get());
     let pace = pace(&array.policy, rotation(status, array, joining), read, written);
     let survives = [old, new].map(|geometry| survives_losses(geometry, SlotSet::first_n(geometry.members())));

@@ -122,6 +122,9 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     if !not_started.is_empty() {
         exit = Exit::Failed;
     }
+    for tried in &mut tried {
+        shape::set_recorded(&mut tried.array, probed.iter().filter_map(|member| member.look.superblock.as_ref()));
+    }
     lines.extend(tried.iter().map(|tried| tried_text(tried, &sets, &named_to_serve(&tried.array, context))));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
     lines.extend(served.iter().map(|array| array.text(&sets)));

@@ -20,6 +20,7 @@ use crate::model::{ArrayModel, TaskModel, TaskWord};
 use crate::output::array::{health_text, mdstat, task_line, text};
 use crate::output::checks::summary;
 use crate::output::sentence::add_texts;
+use crate::output::shape::set_recorded;
 use crate::output::{self, progress::Progress};
 use crate::server::alarms::subject;
 use crate::server::checks::add_checks;
@@ -136,6 +137,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
+    let superblocks: Vec<_> = opened.iter().filter_map(|(_, probed)| probed.look.superblock.clone()).collect();
     let trial = ReadTrial::start(opened, false, Nesting::Follow)?;
     let served = trial.only().map_err(|failure| Failure { exit: Exit::Failed, ..failure })?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
@@ -144,6 +146,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     add_checks(&mut array, &Checks::read(&context.registry));
     // No background work runs here, so no task is shown, and the array is not marked active.
     (array.task, array.active) = (None, false);
+    set_recorded(&mut array, superblocks.iter());
     for span in &mut array.spans {
         (span.task, span.active) = (None, false);
     }
