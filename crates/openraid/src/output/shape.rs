@@ -99,7 +99,8 @@ pub fn recorded(superblock: &Superblock) -> Option<ReshapeModel> {
 
 /// The change that the newest of these superblocks describes for an array. A trial start in memory goes on with the change.
 pub fn set_recorded<'a>(array: &mut ArrayModel, superblocks: impl Iterator<Item = &'a Superblock>) {
-    let newest = superblocks.filter(|found| Some(found.set_uuid.to_string()) == array.uuid).max_by_key(|found| found.events);
+    let newest =
+        superblocks.filter(|found| Some(found.set_uuid.to_string()) == array.uuid).max_by_key(|found| found.events);
     array.shape = newest.and_then(recorded);
 }
 
