@@ -122,9 +122,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     if !not_started.is_empty() {
         exit = Exit::Failed;
     }
-    for tried in &mut tried {
-        shape::set_recorded(&mut tried.array, probed.iter().filter_map(|member| member.look.superblock.as_ref()));
-    }
+    tried.iter_mut().for_each(|tried| set_change(tried, &probed));
     lines.extend(tried.iter().map(|tried| tried_text(tried, &sets, &named_to_serve(&tried.array, context))));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
     lines.extend(served.iter().map(|array| array.text(&sets)));
@@ -136,6 +134,11 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     }
     let body = DoctorBody { sets, others, served, tried, not_started, short_of_room, nothing_written: true };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
+}
+
+/// The change of shape as the members record it.
+fn set_change(tried: &mut TriedArray, probed: &[ProbedMember]) {
+    shape::set_recorded(&mut tried.array, probed.iter().filter_map(|member| member.look.superblock.as_ref()));
 }
 
 /// An array that another program has, or a member of it, does not start, whichever of its members are there.
