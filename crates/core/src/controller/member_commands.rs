@@ -115,6 +115,8 @@ impl Controller {
         };
         let mut superblock = new.superblock;
         superblock.dev_number = number;
+        // A member that left in the middle of a change comes as one that knows of none.
+        superblock.forget_change();
         superblock.set_recovery_offset(None);
         let member = new_member(new.drive, None, MemberState::Spare, superblock.data_offset, Some(superblock), &[])
             .returning_to(by_bitmap);
