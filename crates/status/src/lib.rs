@@ -32,7 +32,7 @@ pub use event_name::EventName;
 pub use exit::Exit;
 pub use level::LevelWord;
 pub use model::*;
+pub use shape::{NewSlotModel, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
 pub use words::{
     AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PolicyWord, ScheduleWord, SessionWord, SinkWord,
 };
-pub use shape::{NewSlotModel, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};

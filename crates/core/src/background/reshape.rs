@@ -40,7 +40,9 @@ pub(crate) fn pump_reshape(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_
     }
     let set = sets.get(id);
     let lacks_frames = set.shape().change().is_some_and(|change| !ReshapeTask::has_frames_for(change, call.limits()));
-    let gives_way = is_task_due(sets, call.channels(), id) || set.tasks.is_paused() || lacks_frames;
+    // Nothing is recorded any more if a member that is needed may have dropped data.
+    let is_barred = lacks_frames || set.is_durability_lost();
+    let gives_way = is_barred || set.tasks.is_paused() || is_task_due(sets, call.channels(), id);
     reshape_of(sets.get_mut(id)).gives_way = gives_way;
     let mut moved = begin_change(sets, id) | end_epoch(sets, id, is_looked_up);
     moved |= open_rest(sets, id, call.now());
@@ -97,8 +99,13 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool) -> bool {
 /// If no unit is to begin soon, or a write waits, the rest of the closed stretch is open to writes again.
 fn open_rest(sets: &mut Sets, id: SetId, now: Instant) -> bool {
     let set = sets.get_mut(id);
+    let is_barred = set.is_durability_lost();
     let reshape = reshape_of(set);
     let waits = reshape.gives_way || reshape.must_let_writes_in() || reshape.next_unit_at > now + RESHAPE_PATIENCE;
+    if is_barred && reshape.in_flight == 0 && reshape.stage == MoveStage::Moving {
+        // What has moved and is not recorded stays on the old side.
+        reshape.moved = reshape.recorded;
+    }
     if !waits || reshape.in_flight > 0 || reshape.closing == reshape.moved {
         return false;
     }
@@ -304,7 +311,8 @@ pub(crate) fn reshape_deadline(set: &Set, ops: &Ops) -> Option<Instant> {
     let reshape = set.tasks.reshape()?;
     let depth = set.policy().background_depth;
     let unit = ops.may_make_background_op() && reshape.may_begin_unit(depth);
-    let records = reshape.stage == MoveStage::Moving && reshape.moved > reshape.recorded && !set.tasks.has_flushes();
+    let may_flush = !set.tasks.has_flushes() && !set.is_durability_lost();
+    let records = reshape.stage == MoveStage::Moving && reshape.moved > reshape.recorded && may_flush;
     let unit = unit.then_some(reshape.next_unit_at);
     unit.into_iter().chain(records.then_some(reshape.next_record)).min()
 }

@@ -84,14 +84,20 @@ where
     };
     let old = geometry_of(&change.old, members(), common)?;
     let new = geometry_of(&change.new, members(), common)?;
-    let mut shifts = alloc::vec![Shift::default(); usize::from(slots_of(common))];
-    for (superblock, verdict) in members() {
-        let (Membership::Member(slot) | Membership::Forced(slot) | Membership::Rebuilding(slot, _)) = verdict else {
-            continue;
-        };
-        let shift = superblock.new_data_offset().get().cast_signed() - superblock.data_offset.get().cast_signed();
-        shifts[slot.index()] = Shift(shift);
-    }
+    let known = || {
+        members().filter_map(|(superblock, verdict)| match verdict {
+            Membership::Member(slot) | Membership::Forced(slot) | Membership::Rebuilding(slot, _) => {
+                let shift =
+                    superblock.new_data_offset().get().cast_signed() - superblock.data_offset.get().cast_signed();
+                Some((slot, Shift(shift)))
+            }
+            _ => None,
+        })
+    };
+    // A slot without a member moves as the one that moves least: without a shift, the change would have no room.
+    let least = known().map(|(_, shift)| shift).min_by_key(|shift| shift.0.abs()).unwrap_or_default();
+    let mut shifts = alloc::vec![least; usize::from(slots_of(common))];
+    known().for_each(|(slot, shift)| shifts[slot.index()] = shift);
     // A member that is rebuilt for both sides gets its old places before anything moves on.
     let need = new.extent_below(change.position);
     let is_filled = |verdict: Membership| match verdict {
