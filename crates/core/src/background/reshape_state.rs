@@ -212,9 +212,9 @@ impl ReshapeTask {
     }
 
     /// Length of units up to the end of the room. It changes only if none is in work or done, because units are numbered
-    /// from `moved` on.
+    /// from `moved` on, and if nothing is closed, because the closed stretch has whole units.
     pub(in crate::background) fn next_unit_len(&self, free: Sectors) -> Sectors {
-        if self.begun != 0 {
+        if self.begun != 0 || self.closed != self.moved {
             return self.unit;
         }
         let quarter = (free - self.moved) / 4;
