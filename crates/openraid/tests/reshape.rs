@@ -1,4 +1,4 @@
-//! Changes of shape of arrays that are served: the plan, more members under writes, a kill in the middle, and refusals.
+//! Changes of shape of arrays that are served: the plan, more members under writes, a kill in the middle, another chunk, and refusals.
 
 mod support;
 
@@ -143,6 +143,19 @@ fn the_configuration_file_must_name_new_members() {
 }
 
 #[test]
+fn another_chunk_and_layout_need_no_drive() {
+    let (lab, server, image) = served();
+    lab.line("reshape data --chunk 128K --layout ra --yes --follow").expect(0);
+    let changed = lab.wait_for("data", is_over);
+    assert_eq!((&changed["chunk_bytes"], &changed["layout"]), (&(128 << 10).into(), &"right-asymmetric".into()));
+    assert_eq!(changed["size_bytes"], image.len() as u64);
+    lab.line("check data --follow").expect(0);
+    server.stop();
+    let content = lab.line("copy-out data").expect(0).out;
+    assert!(content == image, "the content has changed");
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_what_would_help() {
     let (lab, server, image) = served();
     let names = ["d0", "d1", "d2"];
@@ -150,7 +163,7 @@ fn what_cannot_be_is_refused_with_what_would_help() {
     lab.line("reshape data --raid-devices 4").refused(65, &["needs 1 more drive", "0 spares", "add 1"]);
     lab.line("reshape data --raid-devices 2").refused(65, &["3 members", "ask for 4 or more"]);
     lab.line("reshape data --raid-devices 3").refused(65, &["has this shape already"]);
-    lab.line("reshape data --chunk 128K").refused(65, &["leave out"]);
+    lab.line("reshape data --level 6").refused(65, &["level", "another chunk"]);
     lab.line("reshape data --level 7").refused(64, &["known levels"]);
     lab.drives(&["small"], 16);
     lab.line("reshape data --members small --yes").refused(65, &["small", "too small"]);

@@ -174,7 +174,7 @@ fn members_are_lost_and_filled_during_a_change() {
 /// Change the shape with writes and cuts, and check everything. Returns the number of cuts.
 fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
     let _case = Case::new(seed, to);
-    let (mut all, cuts) = (0, seed % 4 != 0);
+    let (mut all, cuts) = (0, !seed.is_multiple_of(4));
     let options = RigOptions { cuts, spares: to.members - from.members, far: Sectors(2048), ..RigOptions::new(seed) };
     let mut rig = Rig::new(from, options);
     let load = load(&rig);

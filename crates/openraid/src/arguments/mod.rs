@@ -130,7 +130,7 @@ pub enum Verb {
     Remove(MemberArguments),
     /// Copy a working member to a new drive, which then replaces it
     Replace(ReplaceArguments),
-    /// Change the shape of a served array: more members
+    /// Change the shape of a served array: more members, another chunk or layout
     #[command(visible_alias = "grow")]
     Reshape(Box<ReshapeArguments>),
     /// Add, remove or list hot spares
