@@ -77,6 +77,11 @@ fn life() -> Vec<Value> {
     say("remove data d1");
     say("add data --file-size 16M d9");
     say("show nobody");
+    lab.wait_for("data", |array| array["task"].is_null() && array["health"] == "optimal");
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("reshape data --chunk 128K --plan");
+    say("reshape data --chunk 128K --yes");
+    say("show data");
     lab.wait_for("data", |array| array["task"].is_null());
     said.push(lab.line("stop data --json").json());
     let (_, events) = server.end();

@@ -282,10 +282,10 @@ pub fn table(groups: &[ScenarioGroup]) -> Option<ReportTable> {
     }
     let mut rows = Vec::new();
     for group in groups {
-        let names: Vec<&str> = group.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+        let judged: Vec<&str> = group.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
         for (subject, mean, shares) in standings(&group.scenarios) {
             let share = |name: &&str| {
-                let place = names.iter().position(|known| known == name);
+                let place = judged.iter().position(|known| known == name);
                 ReportCell::Text(place.map_or_else(|| "-".into(), |place| percent(shares[place])))
             };
             let cells = std::iter::once(ReportCell::Text(percent(mean))).chain(names.iter().map(share)).collect();
