@@ -4,8 +4,10 @@ mod support;
 
 use std::process::Command;
 
+use openraid_core::limits::Limits;
 use openraid_format::MdLevel;
-use openraid_units::Sectors;
+use openraid_runtime::service::ServiceConfig;
+use openraid_units::{Bytes, Sectors};
 use support::{has, request, Server};
 
 /// The conformance run of the repository, except for the check of a program that Debian does not ship.
@@ -23,6 +25,12 @@ fn conforms(server: &Server, seconds: u32) {
     println!("{text}");
 }
 
+/// A service with memory for all requests of a client that does not run for a moment, as programs have it by default.
+fn roomy(name: &str) -> Server {
+    let limits = Limits { pool: Bytes::mib(128), ..support::small_limits() };
+    Server::with(name, |config| ServiceConfig { limits, ..config })
+}
+
 fn have_clients() -> bool {
     let library = Command::new("/usr/bin/python3").args(["-c", "import nbd"]).current_dir("/").output();
     let library = library.is_ok_and(|output| output.status.success());
@@ -36,7 +44,7 @@ fn have_clients() -> bool {
 #[test]
 fn foreign_clients_find_nothing_wrong_with_raid_5_on_memory() {
     if have_clients() {
-        let server = Server::new("foreign");
+        let server = roomy("foreign");
         let members: Vec<String> = vec!["ram:40M".into(); 4];
         server.create(request(MdLevel::Raid5, Sectors::kib(64), &members));
         conforms(&server, 3);
@@ -46,7 +54,7 @@ fn foreign_clients_find_nothing_wrong_with_raid_5_on_memory() {
 #[test]
 fn foreign_clients_find_nothing_wrong_with_a_degraded_raid_6_on_files() {
     if have_clients() {
-        let server = Server::new("foreign-files");
+        let server = roomy("foreign-files");
         let members = server.folder.members(5, 40 << 20);
         let mut request = request(MdLevel::Raid6, Sectors::kib(16), &members);
         request.slots[1] = None;
