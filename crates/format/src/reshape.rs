@@ -437,6 +437,19 @@ impl Superblock {
         Sectors(self.data_offset.get() - before.unwrap_or(DriveLba(0)).get())
     }
 
+    /// The shape, while no change is under way.
+    #[must_use]
+    pub const fn shape(&self) -> ShapeFields {
+        ShapeFields { level: self.level, layout: self.layout, chunk: self.chunk, raid_disks: self.raid_disks }
+    }
+
+    /// Sets the shape, of which the caller knows that nothing moves. Members that have no slot in it are spares.
+    pub fn set_shape(&mut self, shape: &ShapeFields) {
+        let ShapeFields { level, layout, chunk, raid_disks } = *shape;
+        (self.level, self.layout, self.chunk, self.raid_disks) = (level, layout, chunk, raid_disks);
+        self.drop_roles();
+    }
+
     /// First sector of this member's data in the new shape; `data_offset` if they do not move.
     ///
     /// # Panics
@@ -565,6 +578,11 @@ impl Superblock {
         self.raid_disks = change.old.raid_disks;
         let bits = FeatureMap::RESHAPE_ACTIVE | FeatureMap::RESHAPE_BACKWARDS | FeatureMap::NEW_OFFSET;
         self.features.set(bits, false);
+        self.drop_roles();
+    }
+
+    /// Members of slots that there are not any more are spares.
+    fn drop_roles(&mut self) {
         for number in 0..self.roles.len() {
             if matches!(self.roles.iter().nth(number), Some(Role::Active(slot)) if slot.0 >= self.raid_disks) {
                 self.roles.set(number, Role::Spare);

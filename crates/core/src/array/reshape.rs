@@ -1,6 +1,7 @@
 //! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when.
 
-use openraid_format::FeatureMap;
+use alloc::vec::Vec;
+use openraid_format::{FeatureMap, ShapeFields};
 use openraid_units::{DriveLba, Sectors, Slot};
 
 use super::reshape_plan::ReshapePlan;
@@ -8,18 +9,21 @@ use super::set::{Member, Seat, Set, SlotMembers};
 use super::superblock_io::member_superblock;
 use crate::admin::MemberState;
 use crate::geometry::shape::{Shape, Side};
+use crate::geometry::takeover::Takeover;
 
 impl Set {
     /// The set gets the shape of a plan, with nothing moved, and spares get the new slots. Returns the generation of
     /// superblocks that records it, with a mark that md does not know.
     pub(crate) fn begin_change(&mut self, plan: &ReshapePlan) -> u64 {
-        let (before, after) = (self.slots(), plan.new.raid_disks);
+        let (before, after, fills) = (self.slots(), plan.new.raid_disks, plan.fills());
         self.places.resize(usize::from(before.max(after)), SlotMembers::default());
         for slot in (before..after).map(Slot) {
             let spare = self.find_member(|member| member.state == MemberState::Spare && !member.is_removed());
             let spare = spare.expect("the plan has counted them");
             let member = self.member_mut(spare);
-            (member.state, member.seat) = (MemberState::InSync, Seat::Holds(slot));
+            let is_filled = fills.contains(slot);
+            member.seat = Seat::Holds(slot);
+            member.state = if is_filled { MemberState::Rebuilding { to: Sectors::ZERO } } else { MemberState::InSync };
             self.places[slot.index()].hold(spare);
         }
         for member in self.members.iter_mut().filter(|member| member.is_active()) {
@@ -88,6 +92,47 @@ impl Set {
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
         self.refresh();
         self.metadata.as_mut().expect("just seen").request()
+    }
+
+    /// The members get the new level; hosts do not write until [`Set::open_new_side`]. Members of slots that there are not
+    /// any longer are spares. Returns the generation of superblocks that records it, with a mark that md does not know.
+    pub(crate) fn take_over(&mut self, takeover: &Takeover, new: &ShapeFields) -> u64 {
+        let (missing, slots) = (self.missing(), self.places.len());
+        let before = core::mem::replace(&mut self.places, alloc::vec![SlotMembers::default(); slots]);
+        for slot in (0..new.raid_disks).map(Slot) {
+            let place = takeover.source(slot, missing).map(|source| before[source.index()]);
+            self.places[slot.index()] = place.unwrap_or_default();
+        }
+        let kept: Vec<u32> = self.places.iter().flat_map(|place| place.each()).collect();
+        for index in before.iter().flat_map(|place| place.each()).filter(|index| !kept.contains(index)) {
+            let member = self.member_mut(index);
+            (member.state, member.seat) = (MemberState::Spare, Seat::None);
+        }
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
+        metadata.common.set_shape(new);
+        metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
+        self.refresh();
+        self.metadata.as_mut().expect("just seen").request()
+    }
+
+    /// Two sides in which the same bytes at the same places mean the same data. Writes wait.
+    pub(crate) fn close_all(&mut self, plan: &ReshapePlan) {
+        self.shape = Shape::changing(plan.change.clone(), plan.change.start());
+        self.shape.close_to(plan.change.total());
+        self.places.resize(usize::from(self.shape.slots()), SlotMembers::default());
+        self.refresh();
+    }
+
+    /// The members say the new level: hosts find everything on the new side, and write again.
+    pub(crate) fn open_new_side(&mut self) {
+        let total = self.shape.change().expect("it has two sides").total();
+        self.shape.set_boundary(total);
+    }
+
+    /// Nothing uses the old side any more.
+    pub(crate) fn end_takeover(&mut self) {
+        self.shape.end_old_side();
+        self.refresh();
     }
 
     /// All members have the new shape: the mark that md does not know goes. Returns the generation without it.

@@ -3,13 +3,14 @@
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    ChangeBegin, Direction, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock, SuperblockError,
+    ChangeBegin, Direction, FeatureMap, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock, SuperblockError,
 };
-use openraid_units::{DriveLba, Sectors};
+use openraid_units::{DriveLba, Sectors, Slot};
 
 use crate::geometry::change::{ChangeError, ShapeChange, Shift};
 use crate::geometry::shape::Side;
-use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
+use crate::geometry::takeover::{takeover, with_q_apart, NoTakeover, Takeover};
+use crate::geometry::{Geometry, GeometryError, Level, Rotation, SetSpec};
 use crate::slots::SlotSet;
 
 /// Maximum shift of a change that needs new room at each step, in sectors: 64 MiB, half of the room that a large drive has.
@@ -24,8 +25,8 @@ pub enum ReshapeError {
     Nothing,
     /// Data of this level does not move.
     Level(MdLevel),
-    /// Another level than the array has.
-    OtherLevel,
+    /// The level cannot change like this.
+    Takeover(NoTakeover),
     /// Fewer members.
     FewerMembers {
         /// Number of members now.
@@ -62,9 +63,7 @@ impl fmt::Display for ReshapeError {
             Self::Level(level) => {
                 write!(f, "{level} cannot change its shape while it runs; raid4, raid5, raid6 and raid10 can get more members, another chunk and another layout")
             }
-            Self::OtherLevel => {
-                f.write_str("the level cannot change: ask for more members, another chunk or another layout")
-            }
+            Self::Takeover(error) => write!(f, "{error}"),
             Self::FewerMembers { now, asked } => write!(
                 f,
                 "the array has {now} members and cannot have {asked}: only more members are possible; ask for {} or more",
@@ -94,16 +93,30 @@ impl core::error::Error for ReshapeError {}
 /// A change that can begin.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReshapePlan {
-    /// The shape before the change.
+    /// The shape now.
+    pub from: ShapeFields,
+    /// The shape in which data begin to move. It can have another level than now, in which the same bytes at the same places
+    /// mean the same data.
     pub old: ShapeFields,
     /// The shape after it.
     pub new: ShapeFields,
+    /// Do data move?
+    pub kind: PlanKind,
     /// The geometries and the direction.
     pub change: ShapeChange,
     /// Sectors by which the start of each member's data moves.
     pub shift: i64,
     /// The least room before the data of a member.
     pub room: Sectors,
+}
+
+/// The work of a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlanKind {
+    /// Data move.
+    Move,
+    /// Nothing moves: the superblocks say another level, in which the same bytes at the same places mean the same data.
+    Takeover(Takeover),
 }
 
 /// Plan the change of an array with these superblocks to this shape. `spares` are those of drives that become members.
@@ -116,36 +129,88 @@ pub fn plan_reshape(
     spares: &[Superblock],
     new: ShapeFields,
 ) -> Result<ReshapePlan, ReshapeError> {
-    let old =
-        ShapeFields { level: common.level, layout: common.layout, chunk: common.chunk, raid_disks: common.raid_disks };
-    if old == new {
+    let from = common.shape();
+    if from == new {
         return Err(ReshapeError::Nothing);
+    }
+    let takeover = takeover_of(common, new.level)?;
+    let old = takeover.map_or(from, |takeover| shape_after(&takeover, new.level));
+    if let Some(takeover) = takeover.filter(|_| old == new) {
+        let change = ShapeChange::in_place(geometry_of(&from, common.size)?, geometry_of(&new, common.size)?);
+        let (kind, room) = (PlanKind::Takeover(takeover), Sectors::ZERO);
+        return Ok(ReshapePlan { from, old: from, new, kind, change, shift: 0, room });
     }
     if !matches!(old.level, MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 | MdLevel::Raid10) {
         return Err(ReshapeError::Level(old.level));
     }
-    if old.level != new.level {
-        return Err(ReshapeError::OtherLevel);
-    }
     if new.raid_disks < old.raid_disks {
         return Err(ReshapeError::FewerMembers { now: old.raid_disks, asked: new.raid_disks });
     }
-    let (from, to) = (geometry_of(&old, common.size)?, geometry_of(&new, common.size)?);
-    let need = new.raid_disks - old.raid_disks;
+    let sides = (geometry_of(&old, common.size)?, geometry_of(&new, common.size)?);
+    let need = new.raid_disks - from.raid_disks;
     let have = u16::try_from(spares.len()).unwrap_or(u16::MAX);
     if have < need {
         return Err(ReshapeError::TooFewSpares { need, have });
     }
     let drives: Vec<&Superblock> = members.iter().chain(&spares[..usize::from(need)]).collect();
-    let mut refusal = None;
-    for direction in [Direction::Forward, Direction::Backward] {
-        match plan_in(direction, (old, &from), (new, &to), &drives) {
-            Ok(plan) => return Ok(plan),
-            // The first direction is the usual one: its refusal says what would help.
-            Err(error) => refusal = refusal.or(Some(error)),
-        }
+    let fields = [from, old, new];
+    let forward = plan_in(Direction::Forward, fields, &sides, &drives);
+    // A member that is filled on the way has a position from the start on.
+    if forward.is_ok() || from != old {
+        return forward;
     }
-    Err(refusal.expect("both directions were refused"))
+    // The first direction is the usual one: its refusal says what would help.
+    plan_in(Direction::Backward, fields, &sides, &drives).or(forward)
+}
+
+/// The change of an array to this level without a move of data; none if it has this level.
+fn takeover_of(common: &Superblock, level: MdLevel) -> Result<Option<Takeover>, ReshapeError> {
+    let from = common.shape();
+    if from.level == level {
+        return Ok(None);
+    }
+    let spec = spec_of(&from, common.size);
+    let to = Level::from_md(level.number()).expect("levels of superblocks are known");
+    let has_bitmap = common.features.contains(FeatureMap::BITMAP);
+    let taken = takeover(&spec, SlotSet::EMPTY, has_bitmap, to, None).map_err(ReshapeError::Takeover)?;
+    let has_parity = |level: MdLevel| matches!(level, MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6);
+    if !has_parity(from.level) || !has_parity(level) {
+        return Err(ReshapeError::Level(from.level));
+    }
+    Ok(Some(taken))
+}
+
+/// The shape after a takeover to this level.
+fn shape_after(takeover: &Takeover, level: MdLevel) -> ShapeFields {
+    let SetSpec { members, chunk, layout, .. } = takeover.spec(&[]);
+    ShapeFields { level, layout, chunk, raid_disks: members }
+}
+
+/// The shape to which an array with this shape changes next on its way to another one. The last step leads there.
+#[must_use]
+pub fn next_step(from: ShapeFields, to: ShapeFields) -> ShapeFields {
+    let last = Rotation::ParityLast.md_number();
+    match (from.level, to.level) {
+        // Q comes to the last member, and then the level changes.
+        (MdLevel::Raid6, MdLevel::Raid5 | MdLevel::Raid4) => {
+            let layout = if to.level == MdLevel::Raid4 { last } else { with_q_apart(to.layout) };
+            let step = ShapeFields { level: MdLevel::Raid6, layout, raid_disks: to.raid_disks + 1, ..to };
+            let five = ShapeFields { level: MdLevel::Raid5, layout: last, ..to };
+            match (step == from, to.level) {
+                (true, MdLevel::Raid4) => five,
+                (true, _) => to,
+                (false, _) => step,
+            }
+        }
+        (MdLevel::Raid5, MdLevel::Raid4) if from.layout != last => {
+            ShapeFields { level: MdLevel::Raid5, layout: last, ..to }
+        }
+        (MdLevel::Raid5, MdLevel::Raid4) => ShapeFields { level: MdLevel::Raid4, ..from },
+        (MdLevel::Raid4, MdLevel::Raid5 | MdLevel::Raid6) => {
+            ShapeFields { level: MdLevel::Raid5, layout: last, ..from }
+        }
+        _ => to,
+    }
 }
 
 /// Plan the change in this direction. With more data columns each step frees room for the next one, so the least shift is
@@ -153,34 +218,45 @@ pub fn plan_reshape(
 /// change.
 fn plan_in(
     direction: Direction,
-    (old, from): (ShapeFields, &Geometry),
-    (new, to): (ShapeFields, &Geometry),
+    [from, old, new]: [ShapeFields; 3],
+    (before, after): &(Geometry, Geometry),
     drives: &[&Superblock],
 ) -> Result<ReshapePlan, ReshapeError> {
     let slots = usize::from(new.raid_disks.max(old.raid_disks));
+    let fresh = (from.raid_disks..old.raid_disks).map(Slot).collect();
     let change = |shift: i64| {
         let shifts = alloc::vec![Shift(shift); slots];
-        ShapeChange::new(from.clone(), to.clone(), direction, shifts, SlotSet::EMPTY).map_err(ReshapeError::Change)
+        ShapeChange::new(before.clone(), after.clone(), direction, shifts, fresh).map_err(ReshapeError::Change)
     };
     let sign = if direction == Direction::Forward { -1 } else { 1 };
     let still = change(0)?;
     let least = i64::try_from(still.least_shift().get()).expect("a few stripes");
-    let grows = new.raid_disks > old.raid_disks;
+    let columns = |fields: &ShapeFields| fields.data_columns().unwrap_or(fields.raid_disks);
+    let grows = columns(&new) > columns(&old);
     let room = drives.iter().map(|own| own.room_before_data()).min().unwrap_or(Sectors::ZERO);
     let mut shift = if grows { least } else { (SHIFT_MAX - SHIFT_MAX % least).max(least) };
     loop {
-        let plan = ReshapePlan { old, new, change: change(sign * shift)?, shift: sign * shift, room };
+        let (change, shift_now) = (change(sign * shift)?, sign * shift);
+        let plan = ReshapePlan { from, old, new, kind: PlanKind::Move, change, shift: shift_now, room };
         let tried = drives.iter().try_for_each(|member| plan.begin_on(&mut (*member).clone()));
         match tried {
             Ok(()) if plan.change.has_room(plan.change.start()) => return Ok(plan),
             Ok(()) => return Err(ReshapeError::NoStep),
-            Err(why) if shift == least => return Err(ReshapeError::NoRoom { shift: sign * shift, why }),
+            Err(why) if shift == least => return Err(ReshapeError::NoRoom { shift: shift_now, why }),
             Err(_) => shift = (shift / 2 - shift / 2 % least).max(least),
         }
     }
 }
 
 impl ReshapePlan {
+    /// Slots that the change fills: they are empty in the shape in which it begins.
+    pub(crate) fn fills(&self) -> SlotSet {
+        match self.kind {
+            PlanKind::Move => (self.from.raid_disks..self.old.raid_disks).map(Slot).collect(),
+            PlanKind::Takeover(_) => SlotSet::EMPTY,
+        }
+    }
+
     /// Sectors of the set before and after the change.
     #[must_use]
     pub fn capacities(&self) -> [Sectors; 2] {
@@ -206,6 +282,7 @@ impl ReshapePlan {
 
     /// Begin the change on a member's superblock.
     pub(crate) fn begin_on(&self, member: &mut Superblock) -> Result<(), SuperblockError> {
+        member.set_shape(&self.old);
         member.begin_change(&ChangeBegin {
             new: self.new,
             direction: self.change.direction(),
@@ -224,14 +301,11 @@ impl ReshapePlan {
 
 /// The geometry of a shape of an array whose members use `size` sectors each.
 fn geometry_of(fields: &ShapeFields, size: Sectors) -> Result<Geometry, ReshapeError> {
+    Geometry::new(&spec_of(fields, size)).map_err(ReshapeError::Geometry)
+}
+
+fn spec_of(fields: &ShapeFields, member_size: Sectors) -> SetSpec<'static> {
     let level = Level::from_md(fields.level.number()).expect("levels of superblocks are known");
-    let spec = SetSpec {
-        level,
-        members: fields.raid_disks,
-        chunk: fields.chunk,
-        layout: fields.layout,
-        member_size: size,
-        member_sizes: &[],
-    };
-    Geometry::new(&spec).map_err(ReshapeError::Geometry)
+    let ShapeFields { chunk, layout, raid_disks: members, .. } = *fields;
+    SetSpec { level, members, chunk, layout, member_size, member_sizes: &[] }
 }

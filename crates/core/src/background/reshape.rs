@@ -19,14 +19,17 @@
 //! - At the end all members get the new shape with a mark that md does not know, and then without it (S5). Then hosts get
 //!   the new capacity (S7).
 
+use openraid_format::ShapeFields;
 use openraid_units::{Instant, Nanos, SetId};
 
 use super::reshape_state::{MoveStage, ReshapeTask};
 use crate::actions::NoticeKind;
+use crate::array::reshape_plan::PlanKind;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::background::start::is_task_due;
 use crate::call::Call;
+use crate::geometry::takeover::Takeover;
 use crate::io::state::command::Owner;
 use crate::io::state::op::Op;
 use crate::io::state::ops::Ops;
@@ -75,6 +78,12 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
         return false;
     }
     let plan = plan.clone();
+    if let PlanKind::Takeover(takeover) = plan.kind {
+        set.close_all(&plan);
+        set.ops_mut().turn();
+        reshape_of(set).stage = MoveStage::Closing(takeover, plan.new);
+        return true;
+    }
     let generation = set.begin_change(&plan);
     reshape_of(set).stage = MoveStage::Announcing(generation);
     true
@@ -88,11 +97,11 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool) -> bool {
     }
     set.ops_mut().end_wait();
     let reshape = reshape_of(set);
-    if reshape.stage == MoveStage::OldSideEnds {
-        end_old_side(set);
-        return true;
+    match reshape.stage {
+        MoveStage::OldSideEnds => end_old_side(set),
+        MoveStage::Closing(takeover, new) => take_over(set, &takeover, &new),
+        _ => reshape.closed = reshape.closing,
     }
-    reshape.closed = reshape.closing;
     true
 }
 
@@ -244,11 +253,19 @@ fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
             true
         }
         MoveStage::Guarding(generation) if durable >= generation => {
+            if set.shape().is_changing() {
+                set.open_new_side();
+                set.ops_mut().turn();
+            }
             let generation = set.end_guard();
             reshape_of(set).stage = MoveStage::Ending(generation);
+            sets.signal(Signal::Changed);
             true
         }
-        MoveStage::Ending(generation) if durable >= generation => {
+        MoveStage::Ending(generation) if durable >= generation && !is_turning => {
+            if set.shape().is_changing() {
+                set.end_takeover();
+            }
             set.tasks.end_reshape();
             set.offer_capacity();
             sets.signal(Signal::Changed);
@@ -271,10 +288,18 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
     if reshape.stage == MoveStage::OldSideEnds {
         reshape.stage = MoveStage::Moving;
     }
-    if matches!(reshape.stage, MoveStage::Draining(_)) {
-        set.tasks.end_reshape();
-        return true;
+    match reshape.stage {
+        MoveStage::Draining(_) => {
+            set.tasks.end_reshape();
+            return true;
+        }
+        MoveStage::Closing(takeover, new) => {
+            take_over(set, &takeover, &new);
+            return false;
+        }
+        _ => {}
     }
+    let reshape = reshape_of(set);
     let is_moving = reshape.stage == MoveStage::Moving;
     if is_moving && reshape.moved > reshape.recorded {
         reshape.is_awaited = true;
@@ -295,6 +320,12 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
 /// Nothing uses the old side any more: the set has the new shape alone.
 fn end_old_side(set: &mut Set) {
     let generation = set.end_old_side();
+    reshape_of(set).stage = MoveStage::Guarding(generation);
+}
+
+/// All writes before have ended: the members get the new level.
+fn take_over(set: &mut Set, takeover: &Takeover, new: &ShapeFields) {
+    let generation = set.take_over(takeover, new);
     reshape_of(set).stage = MoveStage::Guarding(generation);
 }
 

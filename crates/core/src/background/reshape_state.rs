@@ -8,6 +8,7 @@ use crate::admin::{ReshapeStage, ReshapeStatus, TaskKind, TaskStatus};
 use crate::array::reshape_plan::ReshapePlan;
 use crate::frames::Frames;
 use crate::geometry::change::ShapeChange;
+use crate::geometry::takeover::Takeover;
 use crate::limits::{Limits, RESHAPE_PAUSE, RESHAPE_RECORD_INTERVAL, RESHAPE_UNIT};
 
 /// Maximum number of units between `moved` and `next`.
@@ -57,6 +58,8 @@ pub(crate) struct ReshapeTask {
 pub(in crate::background) enum MoveStage {
     /// The set has the old shape, and its writes go through from now on: dirty data and the journal's session end first.
     Draining(Box<ReshapePlan>),
+    /// Two sides in which the same bytes mean the same data. Writes wait, and those before them end.
+    Closing(Takeover, ShapeFields),
     /// Two sides, with nothing moved and the mark that md does not know: durable with this generation.
     Announcing(u64),
     /// The same without the mark.
@@ -122,7 +125,7 @@ impl ReshapeTask {
 
     /// A change that begins.
     pub(crate) fn beginning(plan: ReshapePlan, limits: &Limits, now: Instant) -> Self {
-        let fields = (plan.old, plan.new);
+        let fields = (plan.from, plan.new);
         let steady = Self::new(&plan.change, plan.change.boundary(Sectors::ZERO), fields, limits, now);
         Self { stage: MoveStage::Draining(Box::new(plan)), ..steady }
     }
@@ -142,7 +145,10 @@ impl ReshapeTask {
 
     /// Do the superblocks say, without a mark, that the change is under way?
     pub(crate) const fn is_begun(&self) -> bool {
-        !matches!(self.stage, MoveStage::Draining(_) | MoveStage::Announcing(_) | MoveStage::Beginning(_))
+        !matches!(
+            self.stage,
+            MoveStage::Draining(_) | MoveStage::Closing(..) | MoveStage::Announcing(_) | MoveStage::Beginning(_)
+        )
     }
 
     /// Are there frames for a unit of this change?
@@ -153,7 +159,7 @@ impl ReshapeTask {
     /// The change of a set, for readers.
     pub(crate) fn status(&self) -> ReshapeStatus {
         let stage = match self.stage {
-            MoveStage::Draining(_) => ReshapeStage::Draining,
+            MoveStage::Draining(_) | MoveStage::Closing(..) => ReshapeStage::Draining,
             MoveStage::Announcing(_) | MoveStage::Beginning(_) => ReshapeStage::Beginning,
             MoveStage::Moving | MoveStage::Flushing(_) | MoveStage::Recording(..) => ReshapeStage::Moving,
             MoveStage::OldSideEnds | MoveStage::Guarding(_) | MoveStage::Ending(_) => ReshapeStage::Ending,

@@ -6,7 +6,7 @@ use openraid_format::{ShapeFields, Superblock};
 use openraid_units::{ArrayId, SetId};
 
 use crate::admin::{AdminError, AdminOutcome, MemberState};
-use crate::array::reshape_plan::{plan_reshape, ReshapePlan};
+use crate::array::reshape_plan::{plan_reshape, PlanKind, ReshapePlan};
 use crate::array::set::{Member, Set};
 use crate::array::start::rows_max_of;
 use crate::background::reshape_state::ReshapeTask;
@@ -93,7 +93,7 @@ fn check_ready(set: &Set) -> Result<(), AdminError> {
 
 /// Can a stripe of the new shape be moved in the memory that there is?
 fn check_frames(plan: &ReshapePlan, limits: &Limits) -> Result<(), AdminError> {
-    if ReshapeTask::has_frames_for(&plan.change, limits) {
+    if matches!(plan.kind, PlanKind::Takeover(_)) || ReshapeTask::has_frames_for(&plan.change, limits) {
         return Ok(());
     }
     Err(AdminError::NotPossible(

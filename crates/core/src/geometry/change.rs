@@ -158,6 +158,13 @@ impl ShapeChange {
         Ok(Self { old, new, direction, shifts, shared, step, unit })
     }
 
+    /// The change between two geometries in which the same bytes at the same places mean the same data.
+    pub(crate) fn in_place(old: Geometry, new: Geometry) -> Self {
+        let shifts = alloc::vec![Shift(0); usize::from(old.members().max(new.members()))];
+        let (direction, step) = (Direction::Forward, Sectors::kib(4));
+        Self { old, new, direction, shifts, shared: SlotSet::EMPTY, step, unit: step }
+    }
+
     /// The geometry of a side.
     pub(crate) const fn on(&self, side: Side) -> &Geometry {
         match side {

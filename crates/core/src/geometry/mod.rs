@@ -21,8 +21,7 @@ mod rotation;
 pub(crate) mod shape;
 mod split;
 mod striped;
-#[cfg_attr(not(test), expect(dead_code, reason = "a command for changes of level comes in a later step"))]
-mod takeover;
+pub(crate) mod takeover;
 pub(crate) mod units;
 
 pub use divisor::Divisor;
@@ -324,7 +323,7 @@ impl Geometry {
         match self {
             Self::Passthrough(_) | Self::Linear(_) | Self::Striped(_) => false,
             Self::Mirror(g) => g.is_redundant_without(missing),
-            Self::Parity(g) => missing.len() < u32::from(g.parities()),
+            Self::Parity(g) => (missing & SlotSet::first_n(g.members())).len() < u32::from(g.parities()),
         }
     }
     /// The write that uses every member once: the preferred size of large requests (md's `io_opt`).

@@ -16,7 +16,7 @@
 //! | 10 to 0 | near-2, one member of each pair missing | half as many |
 //! | 1 to 0 | all but one missing, whole pages | one |
 
-use super::{Level, Rotation, CHUNK_MIN};
+use super::{Level, Rotation, SetSpec, CHUNK_MIN};
 use crate::slots::SlotSet;
 use core::fmt;
 use openraid_units::{Sectors, Slot};
@@ -28,28 +28,30 @@ const CHUNK_OF_MIRROR: Sectors = Sectors::kib(64);
 
 /// A set as far as a takeover asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Levelled {
-    /// The level.
-    pub(in crate::geometry) level: Level,
-    /// Number of slots.
-    pub(in crate::geometry) members: u16,
-    /// The chunk.
-    pub(in crate::geometry) chunk: Sectors,
-    /// md's layout number.
-    pub(in crate::geometry) layout: u32,
+struct Levelled {
+    level: Level,
+    members: u16,
+    chunk: Sectors,
+    layout: u32,
     /// Sectors used of each member; for RAID 0 those of the smallest one.
-    pub(in crate::geometry) member_size: Sectors,
+    member_size: Sectors,
+}
+
+impl Levelled {
+    fn of(spec: &SetSpec<'_>) -> Self {
+        let SetSpec { level, members, chunk, layout, member_size, member_sizes } = *spec;
+        let smallest = member_sizes.iter().min().filter(|_| level == Level::Raid0);
+        Self { level, members, chunk, layout, member_size: smallest.copied().unwrap_or(member_size) }
+    }
 }
 
 /// The state of a set as far as a takeover asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TakeoverState {
-    /// Slots without a member that is in sync.
-    pub(in crate::geometry) missing: SlotSet,
-    /// Is there a write-intent bitmap?
-    pub(in crate::geometry) has_bitmap: bool,
+struct State {
+    missing: SlotSet,
+    has_bitmap: bool,
     /// RAID 0: do all members have the same number of chunks?
-    pub(in crate::geometry) members_are_equal: bool,
+    members_are_equal: bool,
 }
 
 /// What happens to the slots.
@@ -71,14 +73,18 @@ pub(crate) enum SlotMoves {
 
 /// The result of a takeover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Takeover {
+pub struct Takeover {
     /// The set after it.
-    pub(in crate::geometry) to: Levelled,
-    /// The sources of its members.
-    pub(in crate::geometry) moves: SlotMoves,
+    to: Levelled,
+    moves: SlotMoves,
 }
 
 impl Takeover {
+    /// The set after it. `sizes` are the data areas of its members, which only RAID 0 needs.
+    pub(crate) const fn spec<'a>(&self, sizes: &'a [Sectors]) -> SetSpec<'a> {
+        let Levelled { level, members, chunk, layout, member_size } = self.to;
+        SetSpec { level, members, chunk, layout, member_size, member_sizes: sizes }
+    }
     /// The slot that the member of a slot had before; `None` for an empty slot. `missing` is the state before.
     pub(crate) fn source(&self, slot: Slot, missing: SlotSet) -> Option<Slot> {
         match self.moves {
@@ -93,7 +99,7 @@ impl Takeover {
 
 /// Why there is no such takeover, with the nearest change that is possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NoTakeover {
+pub enum NoTakeover {
     /// It is this level already.
     AlreadyThere,
     /// No takeover connects the levels.
@@ -229,16 +235,24 @@ impl fmt::Display for Way {
     }
 }
 
-/// The takeover of a set to a level, and to a layout if one is wanted.
+/// The takeover of a set to a level, and to a layout if one is wanted. `missing` are the slots without a member in sync.
 ///
 /// # Errors
 /// There is none; the text says the nearest possible change.
 pub(crate) fn takeover(
-    from: &Levelled,
-    state: &TakeoverState,
+    from: &SetSpec<'_>,
+    missing: SlotSet,
+    has_bitmap: bool,
     to_level: Level,
     to_layout: Option<u32>,
 ) -> Result<Takeover, NoTakeover> {
+    let mut chunks = from.member_sizes.iter().map(|size| size.get().checked_div(from.chunk.get()));
+    let first = chunks.next();
+    let state = State { missing, has_bitmap, members_are_equal: chunks.all(|count| Some(count) == first) };
+    look_up(&Levelled::of(from), &state, to_level, to_layout)
+}
+
+fn look_up(from: &Levelled, state: &State, to_level: Level, to_layout: Option<u32>) -> Result<Takeover, NoTakeover> {
     let takeover = match (from.level, to_level) {
         (Level::Raid5, Level::Raid5) => return two_slots_of_parity(from, to_layout),
         (level, to) if level == to => return Err(NoTakeover::AlreadyThere),
@@ -271,7 +285,7 @@ const PARITY_LAST: u32 = Rotation::ParityLast.md_number();
 const FIRST_APART: u32 = Rotation::LeftAsymmetric6.md_number();
 
 /// The layout of RAID 6 with the data and P of a layout of RAID 5, and Q on one more member.
-const fn with_q_apart(layout: u32) -> u32 {
+pub(crate) const fn with_q_apart(layout: u32) -> u32 {
     if layout == PARITY_LAST {
         layout
     } else {
@@ -284,7 +298,7 @@ fn is_parity_last(from: &Levelled) -> bool {
 }
 
 /// A chunk that only RAID 0 can have is refused.
-fn striped_chunk(from: &Levelled, state: &TakeoverState) -> Result<(), NoTakeover> {
+fn striped_chunk(from: &Levelled, state: &State) -> Result<(), NoTakeover> {
     if !state.members_are_equal {
         return Err(NoTakeover::UnequalMembers);
     }
@@ -302,7 +316,7 @@ fn mirror_chunk(from: &Levelled) -> Result<Sectors, NoTakeover> {
     halves.into_iter().find(divides).ok_or(NoTakeover::NoChunk(from.member_size))
 }
 
-fn striped_to_parity(from: &Levelled, state: &TakeoverState, level: Level) -> Result<Takeover, NoTakeover> {
+fn striped_to_parity(from: &Levelled, state: &State, level: Level) -> Result<Takeover, NoTakeover> {
     striped_chunk(from, state)?;
     let layout = if level == Level::Raid5 { PARITY_LAST } else { 0 };
     let member_size = from.member_size.round_down(from.chunk);
@@ -310,7 +324,7 @@ fn striped_to_parity(from: &Levelled, state: &TakeoverState, level: Level) -> Re
     Ok(Takeover { to, moves: SlotMoves::Added })
 }
 
-fn parity_to_striped(from: &Levelled, state: &TakeoverState) -> Result<Takeover, NoTakeover> {
+fn parity_to_striped(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     if !is_parity_last(from) {
         return Err(NoTakeover::ParityMoves { from: from.level, to: Level::Raid0 });
     }
@@ -334,7 +348,7 @@ fn parity_last(from: &Levelled, level: Level) -> Result<Takeover, NoTakeover> {
 }
 
 /// Two slots, and at most one of them is missing.
-fn two_slots(from: &Levelled, state: &TakeoverState, to: Level) -> Result<(), NoTakeover> {
+fn two_slots(from: &Levelled, state: &State, to: Level) -> Result<(), NoTakeover> {
     if from.members != 2 {
         return Err(NoTakeover::Slots { from: from.level, to, members: from.members });
     }
@@ -344,14 +358,14 @@ fn two_slots(from: &Levelled, state: &TakeoverState, to: Level) -> Result<(), No
     Ok(())
 }
 
-fn mirror_to_parity(from: &Levelled, state: &TakeoverState) -> Result<Takeover, NoTakeover> {
+fn mirror_to_parity(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     two_slots(from, state, Level::Raid5)?;
     let layout = Rotation::LeftSymmetric.md_number();
     let to = Levelled { level: Level::Raid5, chunk: mirror_chunk(from)?, layout, ..*from };
     Ok(Takeover { to, moves: SlotMoves::Same })
 }
 
-fn parity_to_mirror(from: &Levelled, state: &TakeoverState) -> Result<Takeover, NoTakeover> {
+fn parity_to_mirror(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     two_slots(from, state, Level::Raid1)?;
     let member_size = from.member_size.round_down(from.chunk);
     let to = Levelled { level: Level::Raid1, chunk: Sectors::ZERO, layout: 0, member_size, ..*from };
@@ -367,7 +381,7 @@ fn two_slots_of_parity(from: &Levelled, to_layout: Option<u32>) -> Result<Takeov
     Ok(Takeover { to: Levelled { layout, ..*from }, moves: SlotMoves::Same })
 }
 
-fn parity_to_double(from: &Levelled, state: &TakeoverState) -> Result<Takeover, NoTakeover> {
+fn parity_to_double(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     if from.members < 3 {
         return Err(NoTakeover::Slots { from: from.level, to: Level::Raid6, members: from.members });
     }
@@ -381,7 +395,7 @@ fn parity_to_double(from: &Levelled, state: &TakeoverState) -> Result<Takeover, 
     })
 }
 
-fn double_to_parity(from: &Levelled, state: &TakeoverState) -> Result<Takeover, NoTakeover> {
+fn double_to_parity(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     let layouts = (0..=PARITY_LAST).find(|layout| with_q_apart(*layout) == from.layout);
     let layout = layouts.ok_or(NoTakeover::QMoves)?;
     let members = from.members - 1;
@@ -391,14 +405,14 @@ fn double_to_parity(from: &Levelled, state: &TakeoverState) -> Result<Takeover, 
     Ok(Takeover { to: Levelled { level: Level::Raid5, members, layout, ..*from }, moves: SlotMoves::Dropped })
 }
 
-fn striped_to_pairs(from: &Levelled, state: &TakeoverState) -> Result<Takeover, NoTakeover> {
+fn striped_to_pairs(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     striped_chunk(from, state)?;
     let member_size = from.member_size.round_down(from.chunk);
     let to = Levelled { level: Level::Raid10, members: 2 * from.members, layout: NEAR_2, member_size, ..*from };
     Ok(Takeover { to, moves: SlotMoves::Doubled })
 }
 
-fn pairs_to_striped(from: &Levelled, state: &TakeoverState) -> Result<Takeover, NoTakeover> {
+fn pairs_to_striped(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     if from.layout != NEAR_2 || !from.members.is_multiple_of(2) {
         return Err(NoTakeover::NotPairs);
     }
@@ -411,7 +425,7 @@ fn pairs_to_striped(from: &Levelled, state: &TakeoverState) -> Result<Takeover, 
     Ok(Takeover { to, moves: SlotMoves::Halved })
 }
 
-fn mirror_to_striped(from: &Levelled, state: &TakeoverState) -> Result<Takeover, NoTakeover> {
+fn mirror_to_striped(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     let present = SlotSet::first_n(from.members).minus(state.missing);
     let only = present.first().filter(|_| present.len() == 1).ok_or(NoTakeover::MirrorsLeft)?;
     let to = Levelled { level: Level::Raid0, members: 1, chunk: mirror_chunk(from)?, layout: 0, ..*from };
@@ -421,7 +435,7 @@ fn mirror_to_striped(from: &Levelled, state: &TakeoverState) -> Result<Takeover,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::{Geometry, SetSpec, StripeRole};
+    use crate::geometry::{Geometry, StripeRole};
     use alloc::collections::BTreeMap;
     use alloc::vec;
     use alloc::vec::Vec;
@@ -429,15 +443,14 @@ mod tests {
 
     /// Whole chunks of 64 KiB, so that all levels use everything.
     const SIZE: Sectors = Sectors(512);
-    const NONE_MISSING: TakeoverState =
-        TakeoverState { missing: SlotSet::EMPTY, has_bitmap: false, members_are_equal: true };
+    const NONE_MISSING: State = State { missing: SlotSet::EMPTY, has_bitmap: false, members_are_equal: true };
 
     fn set(level: Level, members: u16, chunk: u64, layout: u32) -> Levelled {
         Levelled { level, members, chunk: Sectors(chunk), layout, member_size: SIZE }
     }
 
-    fn without(slots: &[u16]) -> TakeoverState {
-        TakeoverState { missing: slots.iter().map(|slot| Slot(*slot)).collect(), ..NONE_MISSING }
+    fn without(slots: &[u16]) -> State {
+        State { missing: slots.iter().map(|slot| Slot(*slot)).collect(), ..NONE_MISSING }
     }
 
     fn geometry(set: &Levelled) -> Geometry {
@@ -491,8 +504,8 @@ mod tests {
     }
 
     /// Does it, and compares each sector of each member that stays.
-    fn take(from: &Levelled, state: &TakeoverState, level: Level, layout: Option<u32>) -> Takeover {
-        let takeover = takeover(from, state, level, layout).expect("in the table");
+    fn take(from: &Levelled, state: &State, level: Level, layout: Option<u32>) -> Takeover {
+        let takeover = look_up(from, state, level, layout).expect("in the table");
         let (old, new) = (geometry(from), geometry(&takeover.to));
         assert_eq!(old.capacity(), new.capacity(), "{from:?} {takeover:?}");
         let before = contents(&old);
@@ -545,10 +558,30 @@ mod tests {
     }
 
     #[test]
+    fn a_raid_0_is_judged_by_the_chunks_of_its_members() {
+        let striped = |sizes| {
+            let spec = SetSpec {
+                level: Level::Raid0,
+                members: 3,
+                chunk: Sectors(16),
+                layout: 2,
+                member_size: Sectors::ZERO,
+                member_sizes: sizes,
+            };
+            takeover(&spec, SlotSet::EMPTY, false, Level::Raid10, None)
+        };
+        let ten = striped(&[Sectors(170), Sectors(160), Sectors(175)]).expect("ten chunks each");
+        let spec = ten.spec(&[]);
+        assert_eq!((spec.level, spec.members, spec.layout), (Level::Raid10, 6, NEAR_2));
+        assert_eq!((spec.chunk, spec.member_size, ten.moves), (Sectors(16), Sectors(160), SlotMoves::Doubled));
+        assert_eq!(striped(&[Sectors(176), Sectors(160), Sectors(160)]), Err(NoTakeover::UnequalMembers));
+    }
+
+    #[test]
     fn a_mirror_gets_the_largest_chunk_that_divides_it() {
         for (size, chunk) in [(512, 128), (64, 64), (1024 + 32, 32), (1024 + 8, 8)] {
             let from = Levelled { member_size: Sectors(size), ..set(Level::Raid1, 2, 0, 0) };
-            let to = takeover(&from, &NONE_MISSING, Level::Raid5, None).expect("in the table").to;
+            let to = look_up(&from, &NONE_MISSING, Level::Raid5, None).expect("in the table").to;
             assert_eq!((to.chunk, to.layout), (Sectors(chunk), 2), "{size}");
         }
         let odd = Levelled { member_size: Sectors(1028), ..set(Level::Raid1, 2, 0, 0) };
@@ -556,8 +589,8 @@ mod tests {
         assert_eq!(refused(&odd, &without(&[0]), Level::Raid0, None), NoTakeover::NoChunk(Sectors(1028)));
     }
 
-    fn refused(from: &Levelled, state: &TakeoverState, level: Level, layout: Option<u32>) -> NoTakeover {
-        let reason = takeover(from, state, level, layout).expect_err("refused");
+    fn refused(from: &Levelled, state: &State, level: Level, layout: Option<u32>) -> NoTakeover {
+        let reason = look_up(from, state, level, layout).expect_err("refused");
         assert!(!alloc::format!("{reason}").is_empty());
         reason
     }
@@ -567,7 +600,7 @@ mod tests {
         use Level::{Linear, Raid0, Raid1, Raid10, Raid4, Raid5, Raid6};
         let none = &NONE_MISSING;
         let striped = set(Raid0, 3, 16, 2);
-        let unequal = TakeoverState { members_are_equal: false, ..*none };
+        let unequal = State { members_are_equal: false, ..*none };
         assert_eq!(refused(&striped, &unequal, Raid5, None), NoTakeover::UnequalMembers);
         assert_eq!(refused(&striped, &unequal, Raid10, None), NoTakeover::UnequalMembers);
         assert_eq!(refused(&set(Raid0, 3, 24, 2), none, Raid4, None), NoTakeover::Chunk(Sectors(24)));
@@ -588,7 +621,7 @@ mod tests {
             let parity = NoTakeover::ParityNotMissing { parity: Slot(3) };
             assert_eq!(refused(&last, &without(missing), Raid0, None), parity);
         }
-        let mapped = TakeoverState { has_bitmap: true, ..without(&[3]) };
+        let mapped = State { has_bitmap: true, ..without(&[3]) };
         assert_eq!(refused(&last, &mapped, Raid0, None), NoTakeover::Bitmap);
         assert_eq!(refused(&set(Raid6, 5, 16, 2), none, Raid5, None), NoTakeover::QMoves);
         assert_eq!(refused(&set(Raid6, 5, 16, 18), &without(&[0, 1]), Raid5, None), NoTakeover::Missing);

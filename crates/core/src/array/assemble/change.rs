@@ -35,7 +35,8 @@ pub(super) fn is_guarded(candidate: &Candidate) -> bool {
 }
 
 /// The candidates without that mark. A change whose begin was cut has moved nothing, so it is taken back. One whose end was
-/// cut has moved everything, so members that do not know the end yet are taken to it.
+/// cut has moved everything, so members that do not know the end yet are taken to it. The same holds for a change of level
+/// in which nothing moves.
 pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
     let mut candidates = candidates.to_vec();
     let newest = candidates.iter().max_by_key(|candidate| candidate.superblock.events);
@@ -44,12 +45,20 @@ pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
         candidates.iter_mut().for_each(|candidate| candidate.superblock.features.set(FeatureMap::SHAPE_GUARD, false));
         return candidates;
     };
+    let ended = newest.shape();
+    let is_cut = |candidate: &&Candidate| !is_guarded(candidate) && candidate.superblock.events + 1 == newest.events;
+    let before = candidates.iter().find(is_cut).map(|candidate| candidate.superblock.shape());
     for superblock in candidates.iter_mut().map(|candidate| &mut candidate.superblock) {
         superblock.features.set(FeatureMap::SHAPE_GUARD, false);
-        if newest.change().is_some() {
+        let shape = if newest.change().is_some() {
             superblock.forget_change();
+            before
         } else {
             superblock.end_change();
+            Some(ended)
+        };
+        if let Some(shape) = shape.filter(|_| superblock.events + 1 >= newest.events) {
+            superblock.set_shape(&shape);
         }
     }
     candidates
