@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 use openraid_config::{Access, DesiredArray};
 use openraid_core::admin::{Policy, WriteCache};
+use openraid_format::{MdLevel, ShapeFields};
+use openraid_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::departures::Departure;
@@ -43,9 +45,39 @@ pub struct KeptSettings {
     /// Spares of the configuration file that a command removed: only a command adds them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
+    /// The shape that a change of level in several steps leads to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<WantedShape>,
     /// Members that left the array, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub departed: Vec<Departure>,
+}
+
+/// The shape that an array is to have at the end of a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WantedShape {
+    /// md's number of the level.
+    pub level: i32,
+    /// md's number of the layout.
+    pub layout: u32,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u64,
+    /// Number of members.
+    pub members: u16,
+}
+
+impl WantedShape {
+    /// The numbers of a shape.
+    pub fn of(fields: &ShapeFields) -> Self {
+        let (level, chunk_bytes) = (fields.level.number(), fields.chunk.bytes().get());
+        Self { level, layout: fields.layout, chunk_bytes, members: fields.raid_disks }
+    }
+
+    /// The shape; none if no superblock has such a level.
+    pub fn fields(&self) -> Option<ShapeFields> {
+        let (level, chunk) = (MdLevel::from_number(self.level)?, Bytes(self.chunk_bytes).sectors_floor());
+        Some(ShapeFields { level, layout: self.layout, chunk, raid_disks: self.members })
+    }
 }
 
 /// Is a member that vanished added again automatically?

@@ -4,8 +4,8 @@
 mod support;
 
 use openraid_core::admin::{AdminCommand, Health, MemberState};
-use openraid_core::events::RequestKind;
 use openraid_core::array::reshape_plan::next_step;
+use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_format::{MdLevel, ShapeFields};
 use openraid_sim::drive::Defect;

@@ -102,6 +102,7 @@ events! {
     ReshapeBegun Info "An array begins to change its shape."
     ReshapeContinued Info "A change of shape that was paused goes on."
     ReshapeFinished Info "An array has its new shape."
+    ReshapeHeld Warning "The next step of a change of shape cannot begin."
     ReshapePaused Warning "A change of shape is paused: it stands still until it is resumed."
     ResyncFinished Info "A resync has finished."
     ResyncStarted Info "A resync has begun."

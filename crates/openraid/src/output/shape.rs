@@ -182,17 +182,19 @@ pub fn other_sizes(all: &[OtherSizeModel]) -> Option<String> {
 }
 
 /// What a plan does, one step after the other.
-pub fn steps(plan: &ReshapePlanModel) -> Vec<String> {
+pub fn steps(plan: &ReshapePlanModel, moves: bool) -> Vec<String> {
     let mut steps = Vec::new();
     let added: Vec<&str> = plan.joins.iter().filter(|join| !join.is_spare).map(|join| join.member.as_str()).collect();
     if !added.is_empty() {
         steps.push(format!("{} joins the array as a spare", added.join(", ")));
     }
     steps.push("cached writes go to the members, and writes go through from then on".into());
-    steps.push("the superblocks record both shapes".into());
-    steps.push(
-        "data moves to its new places while hosts read and write; the position is recorded again and again".into(),
-    );
+    if moves {
+        steps.push("the superblocks record both shapes".into());
+        steps.push(
+            "data moves to its new places while hosts read and write; the position is recorded again and again".into(),
+        );
+    }
     steps.push(format!("the superblocks record the new shape; hosts get {}", human(Bytes(plan.to.size_bytes))));
     steps
 }
@@ -227,15 +229,16 @@ pub fn plan(plan: &ReshapePlanModel) -> String {
     for (number, step) in plan.steps.iter().enumerate() {
         facts.row([if number == 0 { "steps" } else { "" }, &format!("{}. {step}", number + 1)]);
     }
-    let (room, shift) = (human(Bytes(plan.room_bytes)), human(Bytes(plan.shift_bytes)));
-    facts.row([
-        "room",
-        &format!(
-            "at least {room} before the data of each member; the start of the data moves down by {shift}, so no data is \
-             written twice"
-        ),
-    ]);
-    facts.row(["work", &work(plan)]);
+    if plan.written_bytes == 0 {
+        facts.row(["work", "none: the same bytes at the same places mean the same data in the new shape"]);
+    } else {
+        let (room, shift) = (human(Bytes(plan.room_bytes)), human(Bytes(plan.shift_bytes)));
+        let room = format!(
+            "at least {room} before the data of each member; the start of the data moves by {shift}, so no data is written twice"
+        );
+        facts.row(["room", &room]);
+        facts.row(["work", &work(plan)]);
+    }
     facts.row(["time", &time(plan)]);
     facts.row(["survives", &format!("{}, all the time", survives_text(plan.survives))]);
     facts.row(["md", &plan.md]);

@@ -112,6 +112,7 @@ impl Server {
     pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<Failure> {
         let (Ok(served), Ok(status)) = (self.find(name), self.status()) else { return Vec::new() };
         self.load_departed(&served);
+        self.load_shape_goal(&served);
         let ArrayPlan { plan, mut notes, without_journal } = self.plan_of(&status, &served, journalled);
         let uses_journal = plan.policy.write_cache == WriteCache::Journal;
         if let Some(wanted) = journalled.filter(|wanted| *wanted == uses_journal) {

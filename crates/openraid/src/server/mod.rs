@@ -33,6 +33,7 @@ mod rename;
 mod reshape;
 mod schedules;
 pub mod settings;
+mod shape_steps;
 mod spares;
 pub mod start;
 mod stories;
@@ -167,6 +168,8 @@ struct State {
     seen_checks: checks::SeenChecks,
     /// The changes of shape at the last look.
     reshapes: HashMap<openraid_units::ArrayId, ReshapeModel>,
+    /// The shapes that arrays are to have.
+    shape_goals: shape_steps::ShapeGoals,
     /// Has the user stopped the last array?
     emptied: bool,
     /// The configuration of the server.
@@ -295,6 +298,7 @@ impl Server {
         let status = self.status()?;
         self.note_checks(&status);
         self.note_reshapes(&status);
+        self.take_shape_steps(&status);
         {
             let mut state = self.state();
             state.rates.sample(&status, Instant::now());

@@ -3,14 +3,14 @@
 use openraid_core::actions::{Notice, NoticeKind};
 use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, MemberState, Policy, WriteCache};
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
-use openraid_core::array::reshape_plan::ReshapePlan;
-use openraid_format::{ShapeFields, Superblock};
+use openraid_core::array::reshape_plan::{next_step, PlanKind, ReshapePlan};
+use openraid_format::{MdLevel, ShapeFields, Superblock};
 use openraid_runtime::member;
 use openraid_runtime::service::{ServiceError, ServiceStatus};
 use openraid_status::shell::{command, command_with};
-use openraid_status::{EventName, NewSlotModel, ReshapePlanModel};
+use openraid_status::{EventName, NewSlotModel, ReshapePlanModel, ShapeModel};
 use openraid_sys::Use;
-use openraid_units::{ArrayId, DriveId};
+use openraid_units::{ArrayId, DriveId, Sectors};
 
 use super::member_orders::Consent;
 use super::members::{check_free, set_status, JoinOutcome};
@@ -30,6 +30,9 @@ use openraid_core::slots::SlotSet;
 /// Bytes a second of a rotating drive, and of another one, for a plan: reads and writes of a member take turns on a rotating drive.
 const ROTATING_RATE: u64 = 150_000_000;
 const SSD_RATE: u64 = 400_000_000;
+
+/// A change has at most this many steps after the first one.
+const STEPS_MAX: usize = 4;
 
 /// What a user asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,9 +70,11 @@ impl Server {
         let joining = fresh.iter().map(|text| self.look_at_new(text, common, order.overwrite));
         let joining = joining.collect::<Result<Vec<_>, _>>()?;
         let superblocks = joining.iter().map(|new| new.superblock.clone()).collect();
-        let planned = self.handle.plan_reshape(set, asked, superblocks);
+        let step = next_step(common.shape(), asked);
+        let planned = self.handle.plan_reshape(set, step, superblocks);
         let planned = planned.map_err(|error| Failure::from(error).of(name))?;
         let mut model = plan_model(&served.name, &status, array, &planned, &joining, order);
+        model.steps.extend(later_steps(common, step, asked, &mut model.to));
         let unnamed = self.unnamed_in_file(&served, &model);
         model.risks.extend(unnamed.clone());
         model.text = text::plan(&model);
@@ -79,7 +84,9 @@ impl Server {
         if !order.yes {
             return Ok(ServerAnswer::Confirm { text: text::question(&model), name: name.into() });
         }
-        self.begin_reshape(&served, set, asked, order, &joining, unnamed)
+        let (has_more, changes_level) = (step != asked, common.level != asked.level);
+        let goal = (has_more || changes_level).then_some(asked);
+        self.begin_reshape(&served, set, (step, goal), order, &joining, unnamed)
     }
 
     /// The named drives that are no spares of the array yet.
@@ -145,7 +152,7 @@ impl Server {
         &self,
         served: &ServedArray,
         set: ArrayId,
-        asked: ShapeFields,
+        (step, goal): (ShapeFields, Option<ShapeFields>),
         order: &ReshapeOrder,
         joining: &[NewMemberSeen],
         unnamed: Option<String>,
@@ -162,7 +169,7 @@ impl Server {
                 Err(failure) => return Err(self.not_begun(served, set, &joined, failure)),
             }
         }
-        let begin = AdminCommand::Reshape { array: set, new: asked };
+        let begin = AdminCommand::Reshape { array: set, new: step };
         // Writes that make a new member a spare may still be under way.
         let is_busy = |begun: &Result<_, ServiceError>| {
             matches!(begun, Err(ServiceError::Admin(AdminError::CommandsOutstanding(_) | AdminError::PreparingLog)))
@@ -170,6 +177,7 @@ impl Server {
         let begun =
             wait_while(|| Ok(self.handle.admin(begin.clone())), is_busy).and_then(|begun| outcome_of(name, begun));
         begun.map_err(|failure| self.not_begun(served, set, &joined, failure))?;
+        self.keep_shape_goal(served, goal);
         self.note(name);
         joining.iter().for_each(|new| self.let_in(&new.spec));
         let model = self.array(name)?;
@@ -249,7 +257,6 @@ fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields,
             "say what shall change: --members DRIVE..., --raid-devices N, --level, --chunk or --layout",
         ));
     }
-    let grown = u16::try_from(usize::from(common.raid_disks) + named).unwrap_or(u16::MAX);
     let md_level = match level {
         None => common.level,
         Some(word) => {
@@ -257,9 +264,18 @@ fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields,
             words::md_level(level).ok_or_else(|| Failure::usage("jbod has no metadata, and no array becomes one"))?
         }
     };
+    // Without another word the data columns stay.
+    let kept = match (common.level, md_level) {
+        (MdLevel::Raid4 | MdLevel::Raid5, MdLevel::Raid6) => common.raid_disks + 1,
+        (MdLevel::Raid6, MdLevel::Raid4 | MdLevel::Raid5) => common.raid_disks - 1,
+        _ => common.raid_disks,
+    };
+    let freed = usize::from(common.raid_disks.saturating_sub(kept));
+    let needed = usize::from(kept.saturating_sub(common.raid_disks));
+    let grown = usize::from(kept) + named.saturating_sub(needed) + if named > 0 { freed } else { 0 };
+    let grown = u16::try_from(grown).unwrap_or(u16::MAX);
     let layout = match layout {
-        None if md_level == common.level => common.layout,
-        None => openraid_format::default_layout(md_level),
+        None => default_layout(common, md_level),
         Some(word) => openraid_format::layout_from_word(md_level, word)
             .ok_or_else(|| Failure::usage(format!("{md_level} has no layout {word:?}")))?,
     };
@@ -268,6 +284,35 @@ fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields,
         Some(text) => crate::quantity::sectors(text).map_err(Failure::usage)?,
     };
     Ok(ShapeFields { level: md_level, layout, chunk, raid_disks: raid_devices.unwrap_or(grown) })
+}
+
+/// The layout of an array that gets this level, if none is named: the parity goes through the members as before if the level
+/// has such a layout.
+fn default_layout(common: &Superblock, level: MdLevel) -> u32 {
+    let last = openraid_format::default_layout(MdLevel::Raid5);
+    match (common.level, level) {
+        (before, after) if before == after => common.layout,
+        (MdLevel::Raid5, MdLevel::Raid6) => common.layout,
+        (MdLevel::Raid6, MdLevel::Raid5) => match common.layout {
+            layout @ 0..=5 => layout,
+            layout @ 16..=20 => layout - 16,
+            _ => last,
+        },
+        (_, after) => openraid_format::default_layout(after),
+    }
+}
+
+/// The steps after the first one, in words. `to` becomes the shape after them.
+fn later_steps(common: &Superblock, first: ShapeFields, end: ShapeFields, to: &mut ShapeModel) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut now = first;
+    while now != end && steps.len() < STEPS_MAX {
+        now = next_step(now, end);
+        let size = text::geometry(&now, common.size).map_or(Sectors::ZERO, |geometry| geometry.capacity());
+        *to = text::shape(&now, size);
+        steps.push(format!("then the next change begins by itself: to {}", to.text));
+    }
+    steps
 }
 
 fn plan_model(
@@ -285,16 +330,19 @@ fn plan_model(
     let spares = array.members.iter().filter(|line| line.state == MemberState::Spare);
     let spares = spares.filter_map(|line| Some((name_of(line.drive?)?, true)));
     let added = joining.iter().map(|new| (new.spec.clone(), false));
-    let joins = (plan.old.raid_disks..plan.new.raid_disks).zip(spares.chain(added));
+    let joins = (plan.from.raid_disks..plan.new.raid_disks).zip(spares.chain(added));
     let joins: Vec<NewSlotModel> =
         joins.map(|(slot, (member, is_spare))| NewSlotModel { slot, member, is_spare }).collect();
     let size = array.superblock.as_ref().map_or(0, |common| common.size.bytes().get());
-    let (read, written) = (size, plan.written_to_each().bytes().get());
+    let (read, written) = match plan.kind {
+        PlanKind::Move => (size, plan.written_to_each().bytes().get()),
+        PlanKind::Takeover(_) => (0, 0),
+    };
     let pace = pace(&array.policy, rotation(status, array, joining), read, written);
     let survives = [old, new].map(|geometry| survives_losses(geometry, SlotSet::first_n(geometry.members())));
     let mut model = ReshapePlanModel {
         array: name.to_owned(),
-        from: text::shape(&plan.old, before),
+        from: text::shape(&plan.from, before),
         to: text::shape(&plan.new, after),
         steps: Vec::new(),
         joins,
@@ -311,7 +359,7 @@ fn plan_model(
         command: order_line(name, order),
         text: String::new(),
     };
-    model.steps = text::steps(&model);
+    model.steps = text::steps(&model, matches!(plan.kind, PlanKind::Move));
     model
 }
 
