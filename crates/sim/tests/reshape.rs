@@ -25,6 +25,7 @@ fn load(rig: &Rig) -> Workload {
 /// The fields of a shape in a superblock.
 fn fields(shape: &Shape) -> ShapeFields {
     let level = match shape.level {
+        Level::Raid1 => MdLevel::Raid1,
         Level::Raid4 => MdLevel::Raid4,
         Level::Raid6 => MdLevel::Raid6,
         Level::Raid10 => MdLevel::Raid10,
@@ -184,7 +185,8 @@ fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
     let before = rig.status().capacity;
     let shape_now = |rig: &Rig| rig.status().superblock.expect("it has metadata").shape();
     loop {
-        let new = next_step(shape_now(&rig), fields(&to));
+        let size = rig.status().superblock.expect("it has metadata").size;
+        let new = next_step(shape_now(&rig), size, fields(&to));
         let command = AdminCommand::Reshape { array: rig.array, new };
         rig.world.admin(command).unwrap_or_else(|error| panic!("{error}"));
         rig.session.hear(&mut rig.world);
@@ -231,6 +233,25 @@ fn other_levels_under_writes_and_cuts() {
             (Shape::new(Level::Raid6, 18, 5, CHUNK), Shape::raid5(4, CHUNK)),
             (Shape::new(Level::Raid4, 0, 4, CHUNK), Shape::new(Level::Raid5, 5, 4, CHUNK)),
             (Shape::raid5(4, CHUNK), Shape::new(Level::Raid4, 0, 4, CHUNK)),
+        ] {
+            all += change_under_cuts(seed, from, to);
+        }
+    }
+    assert!(all > 25, "only {all} cuts");
+}
+
+#[test]
+fn mirrors_and_parity_under_writes_and_cuts() {
+    let mut all = 0;
+    let pages = Sectors::kib(64);
+    for seed in seeds(12, 1000) {
+        for (from, to) in [
+            (Shape::raid1(2), Shape::raid1(3)),
+            (Shape::raid1(3), Shape::raid1(2)),
+            (Shape::raid1(2), Shape::raid5(2, pages)),
+            (Shape::raid1(2), Shape::raid5(3, pages)),
+            (Shape::raid1(3), Shape::raid6(4, CHUNK)),
+            (Shape::raid5(2, CHUNK), Shape::raid1(2)),
         ] {
             all += change_under_cuts(seed, from, to);
         }

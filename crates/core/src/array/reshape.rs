@@ -1,7 +1,7 @@
 //! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when.
 
 use alloc::vec::Vec;
-use openraid_format::{FeatureMap, ShapeFields};
+use openraid_format::FeatureMap;
 use openraid_units::{DriveLba, Sectors, Slot};
 
 use super::reshape_plan::ReshapePlan;
@@ -94,45 +94,44 @@ impl Set {
         self.metadata.as_mut().expect("just seen").request()
     }
 
-    /// The members get the new level; hosts do not write until [`Set::open_new_side`]. Members of slots that there are not
-    /// any longer are spares. Returns the generation of superblocks that records it, with a mark that md does not know.
-    pub(crate) fn take_over(&mut self, takeover: &Takeover, new: &ShapeFields) -> u64 {
-        let (missing, slots) = (self.missing(), self.places.len());
+    /// Requests wait until the level changes.
+    pub(crate) fn close_all(&mut self) {
+        self.shape.close(true);
+    }
+
+    /// Nothing is in work: the set and its members get the level of a plan in which nothing moves. Writes wait until
+    /// [`Set::reopen`]. Members of slots that there are not any longer are spares. Returns the generation of superblocks that
+    /// records it, with a mark that md does not know.
+    pub(crate) fn take_over(&mut self, takeover: &Takeover, plan: &ReshapePlan) -> u64 {
+        let missing = self.missing();
+        self.shape.exchange(plan.change.on(Side::New).clone());
+        let slots = usize::from(self.slots());
         let before = core::mem::replace(&mut self.places, alloc::vec![SlotMembers::default(); slots]);
-        for slot in (0..new.raid_disks).map(Slot) {
+        for slot in (0..plan.new.raid_disks).map(Slot) {
             let place = takeover.source(slot, missing).map(|source| before[source.index()]);
             self.places[slot.index()] = place.unwrap_or_default();
+            for member in self.places[slot.index()].each() {
+                self.member_mut(member).seat = Seat::Holds(slot);
+            }
         }
         let kept: Vec<u32> = self.places.iter().flat_map(|place| place.each()).collect();
         for index in before.iter().flat_map(|place| place.each()).filter(|index| !kept.contains(index)) {
             let member = self.member_mut(index);
             (member.state, member.seat) = (MemberState::Spare, Seat::None);
         }
+        for superblock in self.members.iter_mut().filter_map(|member| member.superblock.as_mut()) {
+            superblock.set_shape(&plan.new);
+        }
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
-        metadata.common.set_shape(new);
+        metadata.common.set_shape(&plan.new);
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
         self.refresh();
         self.metadata.as_mut().expect("just seen").request()
     }
 
-    /// Two sides in which the same bytes at the same places mean the same data. Writes wait.
-    pub(crate) fn close_all(&mut self, plan: &ReshapePlan) {
-        self.shape = Shape::changing(plan.change.clone(), plan.change.start());
-        self.shape.close_to(plan.change.total());
-        self.places.resize(usize::from(self.shape.slots()), SlotMembers::default());
-        self.refresh();
-    }
-
-    /// The members say the new level: hosts find everything on the new side, and write again.
-    pub(crate) fn open_new_side(&mut self) {
-        let total = self.shape.change().expect("it has two sides").total();
-        self.shape.set_boundary(total);
-    }
-
-    /// Nothing uses the old side any more.
-    pub(crate) fn end_takeover(&mut self) {
-        self.shape.end_old_side();
-        self.refresh();
+    /// Nothing waits for the change of level any longer.
+    pub(crate) fn reopen(&mut self) {
+        self.shape.reopen();
     }
 
     /// All members have the new shape: the mark that md does not know goes. Returns the generation without it.

@@ -133,8 +133,8 @@ pub fn plan_reshape(
     if from == new {
         return Err(ReshapeError::Nothing);
     }
-    let takeover = takeover_of(common, new.level)?;
-    let old = takeover.map_or(from, |takeover| shape_after(&takeover, new.level));
+    let takeover = takeover_of(common, &new)?;
+    let old = takeover.as_ref().map_or(from, |takeover| shape_after(takeover, new.level));
     if let Some(takeover) = takeover.filter(|_| old == new) {
         let change = ShapeChange::in_place(geometry_of(&from, common.size)?, geometry_of(&new, common.size)?);
         let (kind, room) = (PlanKind::Takeover(takeover), Sectors::ZERO);
@@ -164,17 +164,19 @@ pub fn plan_reshape(
 }
 
 /// The change of an array to this level without a move of data; none if it has this level.
-fn takeover_of(common: &Superblock, level: MdLevel) -> Result<Option<Takeover>, ReshapeError> {
+fn takeover_of(common: &Superblock, new: &ShapeFields) -> Result<Option<Takeover>, ReshapeError> {
     let from = common.shape();
-    if from.level == level {
-        return Ok(None);
-    }
     let spec = spec_of(&from, common.size);
+    if from.level == new.level {
+        let is_mirror = from.level == MdLevel::Raid1;
+        return Ok(is_mirror.then(|| Takeover::of_mirror(&spec, new.raid_disks)));
+    }
+    let level = new.level;
     let to = Level::from_md(level.number()).expect("levels of superblocks are known");
     let has_bitmap = common.features.contains(FeatureMap::BITMAP);
     let taken = takeover(&spec, SlotSet::EMPTY, has_bitmap, to, None).map_err(ReshapeError::Takeover)?;
-    let has_parity = |level: MdLevel| matches!(level, MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6);
-    if !has_parity(from.level) || !has_parity(level) {
+    let is_redundant = |level: MdLevel| !matches!(level, MdLevel::Linear | MdLevel::Raid0);
+    if !is_redundant(from.level) || !is_redundant(level) || taken.spec(&[]).member_size != common.size {
         return Err(ReshapeError::Level(from.level));
     }
     Ok(Some(taken))
@@ -186,9 +188,10 @@ fn shape_after(takeover: &Takeover, level: MdLevel) -> ShapeFields {
     ShapeFields { level, layout, chunk, raid_disks: members }
 }
 
-/// The shape to which an array with this shape changes next on its way to another one. The last step leads there.
+/// The shape to which an array with this shape changes next on its way to another one. The last step leads there. `size`:
+/// the used sectors of each member.
 #[must_use]
-pub fn next_step(from: ShapeFields, to: ShapeFields) -> ShapeFields {
+pub fn next_step(from: ShapeFields, size: Sectors, to: ShapeFields) -> ShapeFields {
     let last = Rotation::ParityLast.md_number();
     match (from.level, to.level) {
         // Q comes to the last member, and then the level changes.
@@ -206,6 +209,18 @@ pub fn next_step(from: ShapeFields, to: ShapeFields) -> ShapeFields {
             ShapeFields { level: MdLevel::Raid5, layout: last, ..to }
         }
         (MdLevel::Raid5, MdLevel::Raid4) => ShapeFields { level: MdLevel::Raid4, ..from },
+        // Two members of RAID 5 are a mirror.
+        (MdLevel::Raid1, MdLevel::Raid5 | MdLevel::Raid6) if from.raid_disks != 2 => {
+            ShapeFields { raid_disks: 2, ..from }
+        }
+        (MdLevel::Raid1, MdLevel::Raid5 | MdLevel::Raid6) => {
+            let five = takeover(&spec_of(&from, size), SlotSet::EMPTY, false, Level::Raid5, None);
+            five.map_or(to, |five| shape_after(&five, MdLevel::Raid5))
+        }
+        // Two members have no place for Q.
+        (MdLevel::Raid5, MdLevel::Raid6) if from.raid_disks < 3 => {
+            ShapeFields { level: MdLevel::Raid5, raid_disks: (to.raid_disks - 1).max(3), layout: from.layout, ..to }
+        }
         (MdLevel::Raid4, MdLevel::Raid5 | MdLevel::Raid6) => {
             ShapeFields { level: MdLevel::Raid5, layout: last, ..from }
         }

@@ -29,6 +29,8 @@ pub(crate) enum Signal {
     Ended(SetId),
     /// A set changed, or its relation to the journal: all pieces and operations that wait for either are called again.
     Changed,
+    /// A set has another shape: requests of its array are cut for that from now on.
+    ShapeChanged(SetId),
     /// Commands that wait for this drive end now.
     DriveLost(DriveId),
     /// A device of the journal is gone: the journal goes on without it.

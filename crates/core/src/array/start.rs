@@ -123,6 +123,14 @@ impl Set {
     }
 }
 
+impl Array {
+    /// Its requests are cut at stripes of this length, and gathered if its set has parity.
+    pub(crate) fn fit(&mut self, limits: &Limits, stripe: Sectors, gathers: bool) {
+        self.piece = Divisor::new(piece_of(limits, stripe.bytes()).get());
+        self.set_gathers(gathers);
+    }
+}
+
 impl Arrays {
     pub(crate) fn add_array(
         &mut self,

@@ -19,7 +19,6 @@
 //! - At the end all members get the new shape with a mark that md does not know, and then without it (S5). Then hosts get
 //!   the new capacity (S7).
 
-use openraid_format::ShapeFields;
 use openraid_units::{Instant, Nanos, SetId};
 
 use super::reshape_state::{MoveStage, ReshapeTask};
@@ -29,7 +28,6 @@ use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::background::start::is_task_due;
 use crate::call::Call;
-use crate::geometry::takeover::Takeover;
 use crate::io::state::command::Owner;
 use crate::io::state::op::Op;
 use crate::io::state::ops::Ops;
@@ -79,9 +77,9 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
     }
     let plan = plan.clone();
     if let PlanKind::Takeover(takeover) = plan.kind {
-        set.close_all(&plan);
+        set.close_all();
         set.ops_mut().turn();
-        reshape_of(set).stage = MoveStage::Closing(takeover, plan.new);
+        reshape_of(set).stage = MoveStage::Closing(takeover, plan);
         return true;
     }
     let generation = set.begin_change(&plan);
@@ -96,10 +94,13 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool) -> bool {
         return false;
     }
     set.ops_mut().end_wait();
+    let is_idle = set.ops().all() == 0;
     let reshape = reshape_of(set);
-    match reshape.stage {
+    match &reshape.stage {
         MoveStage::OldSideEnds => end_old_side(set),
-        MoveStage::Closing(takeover, new) => take_over(set, &takeover, &new),
+        MoveStage::Closing(..) if is_idle => take_over(set),
+        // The cache reads ahead.
+        MoveStage::Closing(..) => set.ops_mut().turn(),
         _ => reshape.closed = reshape.closing,
     }
     true
@@ -253,21 +254,16 @@ fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
             true
         }
         MoveStage::Guarding(generation) if durable >= generation => {
-            if set.shape().is_changing() {
-                set.open_new_side();
-                set.ops_mut().turn();
-            }
+            set.reopen();
             let generation = set.end_guard();
             reshape_of(set).stage = MoveStage::Ending(generation);
             sets.signal(Signal::Changed);
             true
         }
-        MoveStage::Ending(generation) if durable >= generation && !is_turning => {
-            if set.shape().is_changing() {
-                set.end_takeover();
-            }
+        MoveStage::Ending(generation) if durable >= generation => {
             set.tasks.end_reshape();
             set.offer_capacity();
+            sets.signal(Signal::ShapeChanged(id));
             sets.signal(Signal::Changed);
             call.notice(sets, (id, None), None, NoticeKind::ReshapeFinished);
             true
@@ -293,8 +289,8 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
             set.tasks.end_reshape();
             return true;
         }
-        MoveStage::Closing(takeover, new) => {
-            take_over(set, &takeover, &new);
+        MoveStage::Closing(..) => {
+            take_over(set);
             return false;
         }
         _ => {}
@@ -323,9 +319,11 @@ fn end_old_side(set: &mut Set) {
     reshape_of(set).stage = MoveStage::Guarding(generation);
 }
 
-/// All writes before have ended: the members get the new level.
-fn take_over(set: &mut Set, takeover: &Takeover, new: &ShapeFields) {
-    let generation = set.take_over(takeover, new);
+/// Nothing is in work: the members get the new level.
+fn take_over(set: &mut Set) {
+    let MoveStage::Closing(takeover, plan) = &reshape_of(set).stage else { unreachable!("just seen") };
+    let (takeover, plan) = (*takeover, plan.clone());
+    let generation = set.take_over(&takeover, &plan);
     reshape_of(set).stage = MoveStage::Guarding(generation);
 }
 

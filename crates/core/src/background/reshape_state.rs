@@ -58,8 +58,8 @@ pub(crate) struct ReshapeTask {
 pub(in crate::background) enum MoveStage {
     /// The set has the old shape, and its writes go through from now on: dirty data and the journal's session end first.
     Draining(Box<ReshapePlan>),
-    /// Two sides in which the same bytes mean the same data. Writes wait, and those before them end.
-    Closing(Takeover, ShapeFields),
+    /// Nothing moves: requests wait, and all operations before them end.
+    Closing(Takeover, Box<ReshapePlan>),
     /// Two sides, with nothing moved and the mark that md does not know: durable with this generation.
     Announcing(u64),
     /// The same without the mark.

@@ -343,6 +343,7 @@ impl Controller {
                     self.requests.wake_all();
                     self.wake_journal_waiters();
                 }
+                Signal::ShapeChanged(set) => self.fit_array(set),
                 Signal::DriveLost(drive) => self.end_queued(drive, actions),
                 Signal::JournalDeviceGone(number) => self.drop_journal_device(number, actions),
                 Signal::PaceChanged => self.cache.wait_changed(),

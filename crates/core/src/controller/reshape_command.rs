@@ -12,6 +12,7 @@ use crate::array::start::rows_max_of;
 use crate::background::reshape_state::ReshapeTask;
 use crate::controller::Controller;
 use crate::geometry::shape::Side;
+use crate::geometry::Geometry;
 use crate::limits::Limits;
 
 impl Controller {
@@ -50,6 +51,14 @@ impl Controller {
         let plan = plan_of(set, new, joining)?;
         check_frames(&plan, &self.base.limits)?;
         Ok(plan)
+    }
+
+    /// The requests of an array are cut for the shape of its set.
+    pub(crate) fn fit_array(&mut self, id: SetId) {
+        let set = self.sets.get(id);
+        let geometry = set.shape().on(Side::Old);
+        let gathers = matches!(geometry, Geometry::Parity(_));
+        self.arrays.get_mut(set.array()).fit(&self.base.limits, geometry.full_stripe(), gathers);
     }
 
     /// The answer to the command that began a change, if there is one already.

@@ -51,7 +51,7 @@ impl Controller {
         let (array, is_read) = (request.array(), request.is_read());
         let volume = self.arrays.get(array).volume();
         let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).shape());
-        if !is_read && self.sets.get(set).shape().is_closed(set_lba) {
+        if self.sets.get(set).shape().is_closed(set_lba, is_read) {
             self.wait_for_boundary(index, set);
             return false;
         }
@@ -85,7 +85,7 @@ impl Controller {
         true
     }
 
-    /// The first of the pieces that need operations writes where the change of a set's shape is at work: it waits.
+    /// The first of the pieces that need operations comes to a place where the change of a set's shape is at work: it waits.
     #[cold]
     fn wait_for_boundary(&mut self, index: u32, set: SetId) {
         if let Some(reshape) = self.sets.get_mut(set).tasks.reshape_mut() {

@@ -158,7 +158,7 @@ impl ShapeChange {
         Ok(Self { old, new, direction, shifts, shared, step, unit })
     }
 
-    /// The change between two geometries in which the same bytes at the same places mean the same data.
+    /// The change between two geometries in which the same bytes at the same places mean the same data: nothing moves.
     pub(crate) fn in_place(old: Geometry, new: Geometry) -> Self {
         let shifts = alloc::vec![Shift(0); usize::from(old.members().max(new.members()))];
         let (direction, step) = (Direction::Forward, Sectors::kib(4));

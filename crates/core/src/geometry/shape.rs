@@ -72,6 +72,8 @@ struct Changing {
     moved: SetLba,
     /// Writes wait between the boundary and this one.
     closed: SetLba,
+    /// Reads wait there, too.
+    reads_wait: bool,
 }
 
 /// See the module.
@@ -97,7 +99,7 @@ impl Shape {
         Self {
             geometry: change.on(Side::Old).clone(),
             capacity,
-            changing: Some(Box::new(Changing { change, moved, closed: moved })),
+            changing: Some(Box::new(Changing { change, moved, closed: moved, reads_wait: false })),
         }
     }
 
@@ -140,12 +142,13 @@ impl Shape {
         Reach { geometry: self.on(side), side, until: until.min(SetLba(self.capacity.get())) }
     }
 
-    /// Does a write to this address wait until the boundary has passed it? The answer holds as far as [`Shape::at`] says.
+    /// Does a write to this address, or a read of it, wait until the boundary has passed it? The answer holds as far as
+    /// [`Shape::at`] says.
     #[inline(always)]
-    pub(crate) fn is_closed(&self, at: SetLba) -> bool {
+    pub(crate) fn is_closed(&self, at: SetLba, is_read: bool) -> bool {
         self.changing.as_ref().is_some_and(|changing| {
             let (low, high) = (changing.moved.min(changing.closed), changing.moved.max(changing.closed));
-            low <= at && at < high
+            low <= at && at < high && (!is_read || changing.reads_wait)
         })
     }
 
@@ -268,6 +271,24 @@ impl Shape {
     pub(crate) fn end_old_side(&mut self) {
         let changing = self.changing.take().expect("its shape changes");
         self.geometry = changing.change.on(Side::New).clone();
+    }
+
+    /// Writes of all addresses wait, and reads if they are named too.
+    pub(crate) fn close(&mut self, reads_wait: bool) {
+        let change = ShapeChange::in_place(self.geometry.clone(), self.geometry.clone());
+        let (moved, closed) = (change.start(), change.end());
+        self.changing = Some(Box::new(Changing { change, moved, closed, reads_wait }));
+    }
+
+    /// Nothing is in work: the same bytes have this geometry from now on.
+    pub(crate) fn exchange(&mut self, geometry: Geometry) {
+        self.geometry = geometry;
+        self.close(false);
+    }
+
+    /// Nothing waits any longer.
+    pub(crate) fn reopen(&mut self) {
+        self.changing = None;
     }
 
     /// Hosts have all addresses.

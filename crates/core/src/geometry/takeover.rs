@@ -54,15 +54,11 @@ struct State {
     members_are_equal: bool,
 }
 
-/// What happens to the slots.
+/// Where the members of the slots come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SlotMoves {
-    /// Nothing.
-    Same,
-    /// An empty slot follows the last one.
-    Added,
-    /// The last slot goes; its member, if there is any, has no part in the set.
-    Dropped,
+enum SlotMoves {
+    /// The slots below this number keep their members; other ones are empty, and a member without a slot is a spare.
+    Kept(u16),
     /// The member of slot n is in slot 2n, and an empty slot follows it.
     Doubled,
     /// The only member of each pair of slots gets the pair's number.
@@ -88,12 +84,19 @@ impl Takeover {
     /// The slot that the member of a slot had before; `None` for an empty slot. `missing` is the state before.
     pub(crate) fn source(&self, slot: Slot, missing: SlotSet) -> Option<Slot> {
         match self.moves {
-            SlotMoves::Same | SlotMoves::Dropped => Some(slot),
-            SlotMoves::Added => (slot.0 + 1 < self.to.members).then_some(slot),
+            SlotMoves::Kept(count) => (slot.0 < count).then_some(slot),
             SlotMoves::Doubled => slot.0.is_multiple_of(2).then_some(Slot(slot.0 / 2)),
             SlotMoves::Halved => [Slot(2 * slot.0), Slot(2 * slot.0 + 1)].into_iter().find(|it| !missing.contains(*it)),
             SlotMoves::Only(member) => Some(member),
         }
+    }
+}
+
+impl Takeover {
+    /// A mirror with another number of copies.
+    pub(crate) fn of_mirror(from: &SetSpec<'_>, members: u16) -> Self {
+        let to = Levelled { members, ..Levelled::of(from) };
+        Self { to, moves: SlotMoves::Kept(from.members) }
     }
 }
 
@@ -321,7 +324,7 @@ fn striped_to_parity(from: &Levelled, state: &State, level: Level) -> Result<Tak
     let layout = if level == Level::Raid5 { PARITY_LAST } else { 0 };
     let member_size = from.member_size.round_down(from.chunk);
     let to = Levelled { level, members: from.members + 1, layout, member_size, ..*from };
-    Ok(Takeover { to, moves: SlotMoves::Added })
+    Ok(Takeover { to, moves: SlotMoves::Kept(from.members) })
 }
 
 fn parity_to_striped(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
@@ -336,7 +339,7 @@ fn parity_to_striped(from: &Levelled, state: &State) -> Result<Takeover, NoTakeo
         return Err(NoTakeover::Bitmap);
     }
     let to = Levelled { level: Level::Raid0, members: from.members - 1, layout: 0, ..*from };
-    Ok(Takeover { to, moves: SlotMoves::Dropped })
+    Ok(Takeover { to, moves: SlotMoves::Kept(from.members) })
 }
 
 fn parity_last(from: &Levelled, level: Level) -> Result<Takeover, NoTakeover> {
@@ -344,7 +347,7 @@ fn parity_last(from: &Levelled, level: Level) -> Result<Takeover, NoTakeover> {
         return Err(NoTakeover::ParityMoves { from: from.level, to: level });
     }
     let layout = if level == Level::Raid5 { PARITY_LAST } else { 0 };
-    Ok(Takeover { to: Levelled { level, layout, ..*from }, moves: SlotMoves::Same })
+    Ok(Takeover { to: Levelled { level, layout, ..*from }, moves: SlotMoves::Kept(from.members) })
 }
 
 /// Two slots, and at most one of them is missing.
@@ -362,14 +365,14 @@ fn mirror_to_parity(from: &Levelled, state: &State) -> Result<Takeover, NoTakeov
     two_slots(from, state, Level::Raid5)?;
     let layout = Rotation::LeftSymmetric.md_number();
     let to = Levelled { level: Level::Raid5, chunk: mirror_chunk(from)?, layout, ..*from };
-    Ok(Takeover { to, moves: SlotMoves::Same })
+    Ok(Takeover { to, moves: SlotMoves::Kept(from.members) })
 }
 
 fn parity_to_mirror(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
     two_slots(from, state, Level::Raid1)?;
     let member_size = from.member_size.round_down(from.chunk);
     let to = Levelled { level: Level::Raid1, chunk: Sectors::ZERO, layout: 0, member_size, ..*from };
-    Ok(Takeover { to, moves: SlotMoves::Same })
+    Ok(Takeover { to, moves: SlotMoves::Kept(from.members) })
 }
 
 /// Two members of RAID 5 are a mirror in any layout.
@@ -378,7 +381,7 @@ fn two_slots_of_parity(from: &Levelled, to_layout: Option<u32>) -> Result<Takeov
     if from.members != 2 || Rotation::from_md(Level::Raid5, layout).is_none() {
         return Err(NoTakeover::Layout { given: from.layout });
     }
-    Ok(Takeover { to: Levelled { layout, ..*from }, moves: SlotMoves::Same })
+    Ok(Takeover { to: Levelled { layout, ..*from }, moves: SlotMoves::Kept(from.members) })
 }
 
 fn parity_to_double(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
@@ -391,7 +394,7 @@ fn parity_to_double(from: &Levelled, state: &State) -> Result<Takeover, NoTakeov
     let layout = with_q_apart(from.layout);
     Ok(Takeover {
         to: Levelled { level: Level::Raid6, members: from.members + 1, layout, ..*from },
-        moves: SlotMoves::Added,
+        moves: SlotMoves::Kept(from.members),
     })
 }
 
@@ -402,7 +405,10 @@ fn double_to_parity(from: &Levelled, state: &State) -> Result<Takeover, NoTakeov
     if (state.missing & SlotSet::first_n(members)).len() > 1 {
         return Err(NoTakeover::Missing);
     }
-    Ok(Takeover { to: Levelled { level: Level::Raid5, members, layout, ..*from }, moves: SlotMoves::Dropped })
+    Ok(Takeover {
+        to: Levelled { level: Level::Raid5, members, layout, ..*from },
+        moves: SlotMoves::Kept(from.members),
+    })
 }
 
 fn striped_to_pairs(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {

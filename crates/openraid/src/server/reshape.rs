@@ -70,7 +70,7 @@ impl Server {
         let joining = fresh.iter().map(|text| self.look_at_new(text, common, order.overwrite));
         let joining = joining.collect::<Result<Vec<_>, _>>()?;
         let superblocks = joining.iter().map(|new| new.superblock.clone()).collect();
-        let step = next_step(common.shape(), asked);
+        let step = next_step(common.shape(), common.size, asked);
         let planned = self.handle.plan_reshape(set, step, superblocks);
         let planned = planned.map_err(|error| Failure::from(error).of(name))?;
         let mut model = plan_model(&served.name, &status, array, &planned, &joining, order);
@@ -307,7 +307,7 @@ fn later_steps(common: &Superblock, first: ShapeFields, end: ShapeFields, to: &m
     let mut steps = Vec::new();
     let mut now = first;
     while now != end && steps.len() < STEPS_MAX {
-        now = next_step(now, end);
+        now = next_step(now, common.size, end);
         let size = text::geometry(&now, common.size).map_or(Sectors::ZERO, |geometry| geometry.capacity());
         *to = text::shape(&now, size);
         steps.push(format!("then the next change begins by itself: to {}", to.text));

@@ -110,6 +110,6 @@ fn next(array: &ArrayStatus, end: ShapeFields) -> NextStep {
     }
     match common.shape() {
         now if now == end => NextStep::None,
-        now => NextStep::Change(next_step(now, end)),
+        now => NextStep::Change(next_step(now, common.size, end)),
     }
 }
