@@ -155,6 +155,62 @@ fn another_chunk_and_layout_need_no_drive() {
     assert!(content == image, "the content has changed");
 }
 
+/// The level, the number of members, and spares of an array that is at rest.
+fn shape_of(lab: &Lab) -> (String, u64, usize) {
+    let array = lab.show("data");
+    let spares = array["members"].as_array().expect("a list").iter().filter(|member| member["state"] == "spare");
+    (array["level"].as_str().expect("a word").into(), array["slots"].as_u64().expect("a number"), spares.count())
+}
+
+#[test]
+fn levels_change_in_steps_and_back() {
+    let (lab, server, image) = served();
+    let is_there = |level: &'static str| move |array: &Value| is_over(array) && array["level"] == level;
+    let plan = lab.line("reshape data --level 6 --members d3 --file-size 48M --plan --json").expect(0).json();
+    assert_eq!((&plan["to"]["level"], &plan["to"]["members"]), (&"raid6".into(), &4.into()), "{plan:#}");
+    lab.line("reshape data --level 6 --members d3 --file-size 48M --yes --follow").expect(0);
+    lab.wait_for("data", is_there("raid6"));
+    lab.line("check data --follow").expect(0);
+    assert_eq!(shape_of(&lab), ("raid6".into(), 4, 0));
+
+    // Q comes to the last member, and then the level changes by itself; a restart in between loses nothing.
+    let back = lab.line("reshape data --level 5 --plan --json").expect(0).json();
+    assert_eq!((&back["to"]["level"], &back["to"]["members"]), (&"raid5".into(), &3.into()), "{back:#}");
+    lab.line("set data rebuild.rate=4M").expect(0);
+    lab.line("reshape data --level 5 --yes").expect(0);
+    lab.wait_for("data", |array| array["shape"]["moved_bytes"].as_u64() > Some(0));
+    server.kill();
+    let server = lab.serve(&["data"]);
+    lab.line("set data rebuild.rate=none").expect(0);
+    lab.wait_for("data", is_there("raid5"));
+    lab.line("check data --follow").expect(0);
+    assert_eq!(shape_of(&lab), ("raid5".into(), 3, 1));
+    server.stop();
+    let content = lab.line("copy-out data").expect(0).out;
+    assert!(content == image, "the content has changed");
+}
+
+#[test]
+fn a_mirror_gets_a_copy_and_becomes_raid_5() {
+    let lab = Lab::new("reshape-mirror");
+    lab.line("create data --level 1 --assume-clean --file-size 24M d0 d1").expect(0);
+    let size = lab.line("show data --json").json()["array"]["size_bytes"].as_u64().expect("a size");
+    let image = noise(7, usize::try_from(size).expect("small"));
+    lab.pipe(&["copy-in", "data"], &image).expect(0);
+    let server = lab.serve(&["data"]);
+    lab.line("reshape data --raid-devices 3 --members d2 --file-size 24M --yes").expect(0);
+    lab.wait_for("data", is_over);
+    assert_eq!(shape_of(&lab), ("raid1".into(), 3, 0));
+    lab.line("check data --follow").expect(0);
+    lab.line("reshape data --level 5 --yes").expect(0);
+    lab.wait_for("data", |array| is_over(array) && array["level"] == "raid5" && array["slots"] == 3);
+    assert_eq!(shape_of(&lab), ("raid5".into(), 3, 0));
+    lab.line("check data --follow").expect(0);
+    server.stop();
+    let content = lab.line("copy-out data").expect(0).out;
+    assert!(content.len() >= image.len() * 2 && content[..image.len()] == image, "the content has changed");
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_what_would_help() {
     let (lab, server, image) = served();
@@ -163,7 +219,8 @@ fn what_cannot_be_is_refused_with_what_would_help() {
     lab.line("reshape data --raid-devices 4").refused(65, &["needs 1 more drive", "0 spares", "add 1"]);
     lab.line("reshape data --raid-devices 2").refused(65, &["3 members", "ask for 4 or more"]);
     lab.line("reshape data --raid-devices 3").refused(65, &["has this shape already"]);
-    lab.line("reshape data --level 6").refused(65, &["level", "another chunk"]);
+    lab.line("reshape data --level 6").refused(65, &["needs 1 more drive", "0 spares"]);
+    lab.line("reshape data --level 10").refused(65, &["RAID 5", "new array"]);
     lab.line("reshape data --level 7").refused(64, &["known levels"]);
     lab.drives(&["small"], 16);
     lab.line("reshape data --members small --yes").refused(65, &["small", "too small"]);

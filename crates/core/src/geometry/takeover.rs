@@ -225,14 +225,9 @@ struct Way {
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match (self.from, self.to) {
-            (Level::Raid0 | Level::Raid1 | Level::Raid4, Level::Raid6) => {
-                "change it to RAID 5 first, and then to RAID 6"
-            }
-            (Level::Raid6, Level::Raid0 | Level::Raid1 | Level::Raid4) => "change it to RAID 5 first",
+            (Level::Raid1 | Level::Raid4, Level::Raid6) => "change it to RAID 5 first, and then to RAID 6",
+            (Level::Raid6, Level::Raid1 | Level::Raid4) => "change it to RAID 5 first",
             (Level::Raid1, Level::Raid4) | (Level::Raid4, Level::Raid1) => "change it to RAID 5 first",
-            (Level::Raid1, Level::Raid10) | (Level::Raid10, Level::Raid1) => "change it to RAID 0 first",
-            (Level::Raid10, Level::Raid4 | Level::Raid5 | Level::Raid6) => "change it to RAID 0 first",
-            (Level::Raid4 | Level::Raid5 | Level::Raid6, Level::Raid10) => "change it to RAID 0 first",
             _ => "make a new array, and copy the data",
         })
     }

@@ -280,7 +280,7 @@ fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields,
             .ok_or_else(|| Failure::usage(format!("{md_level} has no layout {word:?}")))?,
     };
     let chunk = match chunk {
-        None => common.chunk,
+        None => default_chunk(common, md_level),
         Some(text) => crate::quantity::sectors(text).map_err(Failure::usage)?,
     };
     Ok(ShapeFields { level: md_level, layout, chunk, raid_disks: raid_devices.unwrap_or(grown) })
@@ -299,6 +299,16 @@ fn default_layout(common: &Superblock, level: MdLevel) -> u32 {
             _ => last,
         },
         (_, after) => openraid_format::default_layout(after),
+    }
+}
+
+/// The chunk of an array that gets this level, if none is named.
+fn default_chunk(common: &Superblock, level: MdLevel) -> Sectors {
+    let mirror = ShapeFields { raid_disks: 2, ..common.shape() };
+    match (common.level, level) {
+        (_, MdLevel::Raid1) => Sectors::ZERO,
+        (MdLevel::Raid1, _) => next_step(mirror, common.size, ShapeFields { level, ..mirror }).chunk,
+        _ => common.chunk,
     }
 }
 
