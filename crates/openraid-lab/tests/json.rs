@@ -79,8 +79,7 @@ fn life() -> Vec<Value> {
     say("show nobody");
     lab.wait_for("data", |array| array["task"].is_null() && array["health"] == "optimal");
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
-    say("reshape data --chunk 128K --plan");
-    say("reshape data --chunk 128K --yes");
+    ["--plan", "--yes"].into_iter().for_each(|how| say(&format!("reshape data --chunk 128K {how}")));
     say("show data");
     lab.wait_for("data", |array| array["task"].is_null());
     said.push(lab.line("stop data --json").json());
