@@ -52,9 +52,12 @@ impl FeatureMap {
     /// copy elsewhere. The same fields without this bit follow when all members have this one. Linux does not know the
     /// bit and therefore refuses the member: it would take a half-written begin or end for a whole one.
     pub const SHAPE_GUARD: Self = Self(1 << 27);
+    /// Only with [`FeatureMap::SHAPE_GUARD`]: the change begins with another level, so if its begin is taken back, the set has
+    /// RAID 5 again.
+    pub const LEVEL_GUARD: Self = Self(1 << 26);
 
     /// All bits that have a meaning here.
-    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29 | 1 << 28 | 1 << 27);
+    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29 | 1 << 28 | 1 << 27 | 1 << 26);
     /// Bits that this implementation supports. For any other bit the error names the bit, and the array is refused.
     pub const SUPPORTED: Self = Self(
         Self::BITMAP.0
@@ -69,12 +72,13 @@ impl FeatureMap {
             | Self::RESHAPE_BACKWARDS.0
             | Self::NEW_OFFSET.0
             | Self::SHAPE_GUARD.0
+            | Self::LEVEL_GUARD.0
             | Self::CONTROLLER_JOURNAL.0
             | Self::JOURNAL_BEHIND.0
             | Self::JOURNAL_REACHED.0,
     );
 
-    const NAMES: [(Self, &'static str); 17] = [
+    const NAMES: [(Self, &'static str); 18] = [
         (Self::BITMAP, "bitmap"),
         (Self::RECOVERY_OFFSET, "recovery offset"),
         (Self::RESHAPE_ACTIVE, "reshape in progress"),
@@ -92,6 +96,7 @@ impl FeatureMap {
         (Self::JOURNAL_BEHIND, "openraid journal stale"),
         (Self::JOURNAL_REACHED, "openraid journal position"),
         (Self::SHAPE_GUARD, "openraid change of shape guarded"),
+        (Self::LEVEL_GUARD, "openraid change of level guarded"),
     ];
 
     /// Are all bits of `other` set?
@@ -206,6 +211,6 @@ mod tests {
         assert_eq!(FeatureMap::JOURNAL.to_string(), "raid5 journal (512)");
         assert_eq!((FeatureMap::BITMAP | FeatureMap(1 << 31)).to_string(), "bitmap (1), unknown (2147483648)");
         assert_eq!(FeatureMap::NONE.to_string(), "none");
-        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0x87ff_e000));
+        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0x83ff_e000));
     }
 }

@@ -224,7 +224,8 @@ fn more_members_under_writes_and_cuts() {
 #[test]
 fn other_levels_under_writes_and_cuts() {
     let mut all = 0;
-    for seed in seeds(12, 1000) {
+    // With 257 the power is cut in the end of a change that has filled a member.
+    for seed in seeds(12, 1000).chain([257]) {
         for (from, to) in [
             (Shape::raid5(3, CHUNK), Shape::raid6(4, CHUNK)),
             (Shape::raid5(3, CHUNK), Shape::raid6(5, CHUNK)),

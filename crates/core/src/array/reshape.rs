@@ -35,6 +35,7 @@ impl Set {
         // The start of the data in the common part has no meaning.
         plan.begin_on(&mut metadata.common).expect("the plan has tried it");
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
+        metadata.common.features.set(FeatureMap::LEVEL_GUARD, plan.from != plan.old);
         self.shape = Shape::changing(plan.change.clone(), plan.change.start());
         self.refresh();
         self.metadata.as_mut().expect("just seen").request()
@@ -137,7 +138,7 @@ impl Set {
     /// All members have the new shape: the mark that md does not know goes. Returns the generation without it.
     pub(crate) fn end_guard(&mut self) -> u64 {
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
-        metadata.common.features.set(FeatureMap::SHAPE_GUARD, false);
+        metadata.common.features.set(FeatureMap::SHAPE_GUARD | FeatureMap::LEVEL_GUARD, false);
         metadata.request()
     }
 

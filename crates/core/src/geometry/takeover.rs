@@ -291,6 +291,11 @@ pub(crate) const fn with_q_apart(layout: u32) -> u32 {
     }
 }
 
+/// The layout of RAID 5 from which this layout of RAID 6 is made by [`with_q_apart`].
+pub(crate) fn five_of(layout: u32) -> Option<u32> {
+    (0..=PARITY_LAST).find(|five| with_q_apart(*five) == layout)
+}
+
 fn is_parity_last(from: &Levelled) -> bool {
     from.level == Level::Raid4 || from.layout == PARITY_LAST
 }
@@ -394,8 +399,7 @@ fn parity_to_double(from: &Levelled, state: &State) -> Result<Takeover, NoTakeov
 }
 
 fn double_to_parity(from: &Levelled, state: &State) -> Result<Takeover, NoTakeover> {
-    let layouts = (0..=PARITY_LAST).find(|layout| with_q_apart(*layout) == from.layout);
-    let layout = layouts.ok_or(NoTakeover::QMoves)?;
+    let layout = five_of(from.layout).ok_or(NoTakeover::QMoves)?;
     let members = from.members - 1;
     if (state.missing & SlotSet::first_n(members)).len() > 1 {
         return Err(NoTakeover::Missing);

@@ -1,12 +1,13 @@
 //! The shape of a set, from its superblocks: one geometry, or two and the boundary between them.
 
 use alloc::vec::Vec;
-use openraid_format::{FeatureMap, MdLevel, ShapeFields, Superblock};
-use openraid_units::{Sectors, SetLba, Slot};
+use openraid_format::{FeatureMap, MdLevel, ReshapeView, ShapeFields, Superblock};
+use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
 use super::{AssembleError, Assembly, Candidate, Membership, PlannedMember};
 use crate::geometry::change::{ShapeChange, Shift};
 use crate::geometry::shape::{Shape, Side};
+use crate::geometry::takeover::five_of;
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::slots::SlotSet;
 
@@ -29,6 +30,19 @@ impl Assembly {
     }
 }
 
+const GUARDS: FeatureMap = FeatureMap(FeatureMap::SHAPE_GUARD.0 | FeatureMap::LEVEL_GUARD.0);
+
+/// The RAID 5 from which a RAID 6 with Q on the last member was made.
+fn without_q(six: &ShapeFields) -> ShapeFields {
+    let layout = five_of(six.layout).unwrap_or(six.layout);
+    ShapeFields { level: MdLevel::Raid5, layout, chunk: six.chunk, raid_disks: six.raid_disks - 1 }
+}
+
+/// Is this position the end of a member in the new shape?
+fn is_all(to: MemberLba, change: &ReshapeView) -> bool {
+    to.offset() >= change.size.round_down(change.new.chunk)
+}
+
 /// Is the mark of the begin or the end of a change in its superblock?
 pub(super) fn is_guarded(candidate: &Candidate) -> bool {
     candidate.superblock.features.contains(FeatureMap::SHAPE_GUARD)
@@ -42,22 +56,29 @@ pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
     let newest = candidates.iter().max_by_key(|candidate| candidate.superblock.events);
     let Some(newest) = newest.filter(|candidate| is_guarded(candidate)).map(|candidate| candidate.superblock.clone())
     else {
-        candidates.iter_mut().for_each(|candidate| candidate.superblock.features.set(FeatureMap::SHAPE_GUARD, false));
+        candidates.iter_mut().for_each(|candidate| candidate.superblock.features.set(GUARDS, false));
         return candidates;
     };
-    let ended = newest.shape();
-    let is_cut = |candidate: &&Candidate| !is_guarded(candidate) && candidate.superblock.events + 1 == newest.events;
-    let before = candidates.iter().find(is_cut).map(|candidate| candidate.superblock.shape());
+    let shape = match newest.change() {
+        Some(change) if newest.features.contains(FeatureMap::LEVEL_GUARD) => without_q(&change.old),
+        Some(change) => change.old,
+        None => newest.shape(),
+    };
     for superblock in candidates.iter_mut().map(|candidate| &mut candidate.superblock) {
-        superblock.features.set(FeatureMap::SHAPE_GUARD, false);
-        let shape = if newest.change().is_some() {
+        superblock.features.set(GUARDS, false);
+        if newest.change().is_some() {
             superblock.forget_change();
-            before
         } else {
+            // A member that the change has filled.
+            if superblock
+                .change()
+                .is_some_and(|change| superblock.recovery_offset().is_some_and(|to| is_all(to, &change)))
+            {
+                superblock.set_recovery_offset(None);
+            }
             superblock.end_change();
-            Some(ended)
-        };
-        if let Some(shape) = shape.filter(|_| superblock.events + 1 >= newest.events) {
+        }
+        if superblock.events + 1 >= newest.events {
             superblock.set_shape(&shape);
         }
     }
