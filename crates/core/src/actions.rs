@@ -250,6 +250,8 @@ pub enum NoticeKind {
     ResyncFinished,
     /// The shape of the set begins to change.
     ReshapeBegun,
+    /// The change of the set's shape goes back from here.
+    ReshapeCancelled,
     /// The set has its new shape.
     ReshapeFinished,
     /// A check or repair began.

@@ -56,8 +56,12 @@ impl FeatureMap {
     /// RAID 5 again.
     pub const LEVEL_GUARD: Self = Self(1 << 26);
 
+    /// Only with [`FeatureMap::SHAPE_GUARD`]: the change that is under way turns around here. Nothing has moved in between, so
+    /// members with the former direction are at the same place.
+    pub const TURN_GUARD: Self = Self(1 << 25);
+
     /// All bits that have a meaning here.
-    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29 | 1 << 28 | 1 << 27 | 1 << 26);
+    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29 | 1 << 28 | 1 << 27 | 1 << 26 | 1 << 25);
     /// Bits that this implementation supports. For any other bit the error names the bit, and the array is refused.
     pub const SUPPORTED: Self = Self(
         Self::BITMAP.0
@@ -73,12 +77,13 @@ impl FeatureMap {
             | Self::NEW_OFFSET.0
             | Self::SHAPE_GUARD.0
             | Self::LEVEL_GUARD.0
+            | Self::TURN_GUARD.0
             | Self::CONTROLLER_JOURNAL.0
             | Self::JOURNAL_BEHIND.0
             | Self::JOURNAL_REACHED.0,
     );
 
-    const NAMES: [(Self, &'static str); 18] = [
+    const NAMES: [(Self, &'static str); 19] = [
         (Self::BITMAP, "bitmap"),
         (Self::RECOVERY_OFFSET, "recovery offset"),
         (Self::RESHAPE_ACTIVE, "reshape in progress"),
@@ -97,6 +102,7 @@ impl FeatureMap {
         (Self::JOURNAL_REACHED, "openraid journal position"),
         (Self::SHAPE_GUARD, "openraid change of shape guarded"),
         (Self::LEVEL_GUARD, "openraid change of level guarded"),
+        (Self::TURN_GUARD, "openraid change of shape turned"),
     ];
 
     /// Are all bits of `other` set?
@@ -211,6 +217,6 @@ mod tests {
         assert_eq!(FeatureMap::JOURNAL.to_string(), "raid5 journal (512)");
         assert_eq!((FeatureMap::BITMAP | FeatureMap(1 << 31)).to_string(), "bitmap (1), unknown (2147483648)");
         assert_eq!(FeatureMap::NONE.to_string(), "none");
-        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0x83ff_e000));
+        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0x81ff_e000));
     }
 }

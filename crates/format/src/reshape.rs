@@ -522,12 +522,12 @@ impl Superblock {
         self.try_change(|sb| sb.reshape.position = position.get())
     }
 
-    /// Turns the change that is under way around: the old shape is the new one, and the data move back. The position must
-    /// be one of the other direction too. Without a change nothing happens.
+    /// Turns the change that is under way around at this position: the old shape is the new one, and the data move back. The
+    /// position must be one of the other direction. Without a change nothing happens.
     ///
     /// # Errors
     /// As [`Superblock::begin_change`].
-    pub fn turn_change(&mut self) -> Result<(), SuperblockError> {
+    pub fn turn_change(&mut self, position: SetLba) -> Result<(), SuperblockError> {
         let Some(ReshapeView { old, new, direction, .. }) = self.change() else { return Ok(()) };
         let shift = self.shift();
         let fault = SuperblockError::BadReshape(ReshapeFault::NewDataArea { shift });
@@ -535,6 +535,7 @@ impl Superblock {
         self.try_change(|sb| {
             sb.move_data();
             (sb.raid_disks, sb.layout, sb.chunk) = (old.raid_disks, new.layout, new.chunk);
+            sb.reshape.position = position.get();
             sb.reshape.delta_disks = -sb.reshape.delta_disks;
             sb.reshape.new_layout = old.layout;
             sb.reshape.new_chunk = u32::try_from(old.chunk.get()).expect("a chunk has 32 bits in a superblock");

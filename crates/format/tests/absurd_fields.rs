@@ -167,7 +167,7 @@ fn roles_name_slots_the_array_has() {
     let shrinking = |slot: u16| {
         let mut superblock = member.superblock().expect("md wrote it");
         superblock.set_change_position(SetLba(1536)).expect("the end of stripes of both shapes");
-        superblock.turn_change().expect("the end of stripes of both shapes");
+        superblock.turn_change(SetLba(superblock.reshape.position)).expect("the end of stripes of both shapes");
         superblock.roles.set(4, Role::Active(Slot(slot)));
         let mut bytes = [0; 4096];
         superblock.encode(&mut bytes);

@@ -344,12 +344,12 @@ fn a_change_turns_around_at_a_position_of_both_directions_and_back_again() {
         superblock.set_change_position(SetLba(unit)).expect("a multiple of the step");
         let first = superblock.clone();
         let place = superblock.new_data_offset();
-        superblock.turn_change().expect("a unit");
+        superblock.turn_change(SetLba(superblock.reshape.position)).expect("a unit");
         let back = written(&superblock).change().expect("still in the middle");
         let turned = ReshapeView { old: there.new, new: there.old, direction: there.direction.reversed(), ..there };
         assert_eq!(back, ReshapeView { position: SetLba(unit), ..turned }, "{name}");
         assert_eq!((superblock.data_offset, superblock.new_data_offset()), (place, first.data_offset));
-        superblock.turn_change().expect("a unit");
+        superblock.turn_change(SetLba(superblock.reshape.position)).expect("a unit");
         assert_eq!(superblock, first, "{name}");
     }
     // 5 to 4 members: 512 sectors are one stripe of five members, and no whole stripes of four.
@@ -357,9 +357,9 @@ fn a_change_turns_around_at_a_position_of_both_directions_and_back_again() {
     superblock.set_change_position(SetLba(512)).expect("a multiple of the step");
     let before = superblock.clone();
     let refused = ReshapeFault::Position { position: SetLba(512), step: Sectors(384) };
-    assert_eq!(superblock.turn_change(), Err(SuperblockError::BadReshape(refused)));
+    assert_eq!(superblock.turn_change(SetLba(superblock.reshape.position)), Err(SuperblockError::BadReshape(refused)));
     assert_eq!(superblock, before);
     // Without a change there is nothing to turn.
     let mut still = case("raid1")[0].superblock().expect("md wrote it");
-    assert_eq!(still.turn_change(), Ok(()));
+    assert_eq!(still.turn_change(SetLba(still.reshape.position)), Ok(()));
 }

@@ -73,7 +73,7 @@ fn left_in_the_middle(from: Shape, to: Shape, part: u64, of: u64) -> (Rig, u64) 
         if reshape.moved.get() * of >= reshape.total.get() * part {
             break;
         }
-        rig.run_for(Nanos::from_millis(50));
+        rig.run_for(Nanos::from_millis(2));
     }
     rig.world.admin(AdminCommand::Stop { array: rig.array }).expect("it stops");
     (rig, size)

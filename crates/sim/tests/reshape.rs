@@ -221,6 +221,53 @@ fn more_members_under_writes_and_cuts() {
     assert!(all > 25, "only {all} cuts");
 }
 
+/// Begin a change, cancel it somewhere, and go on to the end. Returns whether the array has its former shape.
+fn cancel_under_cuts(seed: u64, from: Shape, to: Shape) -> bool {
+    let _case = Case::new(seed, to);
+    let cuts = !seed.is_multiple_of(4);
+    let spares = to.members.saturating_sub(from.members);
+    let mut rig = Rig::new(from, RigOptions { cuts, spares, far: Sectors(2048), ..RigOptions::new(seed) });
+    let load = load(&rig);
+    rig.session.run(&mut rig.world, &load, 60);
+    let before = rig.status().capacity;
+    let begun = rig.world.admin(AdminCommand::Reshape { array: rig.array, new: fields(&to) });
+    begun.unwrap_or_else(|error| panic!("{error}"));
+    rig.session.hear(&mut rig.world);
+    rig.session.run(&mut rig.world, &load, 4);
+    let steps = u32::try_from(rig.random.below(900)).expect("few");
+    rig.rest_or(steps);
+    let _ = rig.world.admin(AdminCommand::CancelReshape { array: rig.array });
+    rig.session.hear(&mut rig.world);
+    run_to_the_end(&mut rig, cuts);
+    rig.rest();
+    let now = rig.status().superblock.expect("it has metadata").shape();
+    let is_back = now == fields(&from);
+    assert!(is_back || now == fields(&to), "{now:?}");
+    assert!(!is_back || rig.status().capacity == before);
+    rig.shape = if is_back { from } else { to };
+    rig.session.learn_capacity(&rig.world);
+    rig.judge();
+    is_back
+}
+
+#[test]
+fn cancelled_changes_under_writes_and_cuts() {
+    let mut back = 0;
+    for seed in seeds(12, 1000) {
+        for (from, to) in [
+            (Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)),
+            (Shape::raid6(4, CHUNK), Shape::raid6(6, CHUNK)),
+            (Shape::raid5(4, CHUNK), Shape::raid5(4, Sectors::kib(32))),
+            (Shape::raid5(4, CHUNK), Shape::new(Level::Raid5, 3, 4, CHUNK)),
+            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 6, CHUNK)),
+            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 4, Sectors::kib(32))),
+        ] {
+            back += u32::from(cancel_under_cuts(seed, from, to));
+        }
+    }
+    assert!(back > 20, "only {back} changes went back");
+}
+
 #[test]
 fn other_levels_under_writes_and_cuts() {
     let mut all = 0;

@@ -88,6 +88,12 @@ impl Set {
             member.end_old_side(member.slot().is_some_and(|slot| joined.contains(slot)));
         }
         self.shape.end_old_side();
+        for place in self.places.split_off(usize::from(self.shape.slots())) {
+            for member in place.each() {
+                let member = self.member_mut(member);
+                (member.state, member.seat) = (MemberState::Spare, Seat::None);
+            }
+        }
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
         metadata.common.end_change();
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
@@ -95,9 +101,35 @@ impl Set {
         self.metadata.as_mut().expect("just seen").request()
     }
 
-    /// Requests wait until the level changes.
-    pub(crate) fn close_all(&mut self) {
-        self.shape.close(true);
+    /// All requests wait.
+    pub(crate) fn shut(&mut self) {
+        self.shape.shut();
+    }
+
+    /// Nothing is in work: what has moved moves back from now on. Returns the generation of superblocks that records it, with
+    /// a mark that md does not know; none if there is no way back from here.
+    pub(crate) fn turn_change(&mut self) -> Option<u64> {
+        let (change, boundary) = self.shape.change()?.turned(self.shape.boundary())?;
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
+        let mut common = metadata.common.clone();
+        common.turn_change(boundary).ok()?;
+        common.features.set(FeatureMap::SHAPE_GUARD | FeatureMap::TURN_GUARD, true);
+        metadata.common = common;
+        for member in self.members.iter_mut().filter(|member| member.is_active()) {
+            member.starts.swap(Side::Old as usize, Side::New as usize);
+            let superblock = member.superblock.as_mut().expect("members of sets with metadata have a superblock");
+            superblock.forget_change();
+            superblock.move_data_to(member.starts[Side::Old as usize]);
+        }
+        self.shape = Shape::changing(change, boundary);
+        self.refresh();
+        Some(self.metadata.as_mut().expect("just seen").request())
+    }
+
+    /// There is no way back from here: requests go on.
+    pub(crate) fn open_again(&mut self) {
+        let (change, boundary) = self.shape.clone().into_change().expect("its shape changes");
+        self.shape = Shape::changing(change, boundary);
     }
 
     /// Nothing is in work: the set and its members get the level of a plan in which nothing moves. Writes wait until
@@ -138,7 +170,7 @@ impl Set {
     /// All members have the new shape: the mark that md does not know goes. Returns the generation without it.
     pub(crate) fn end_guard(&mut self) -> u64 {
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
-        metadata.common.features.set(FeatureMap::SHAPE_GUARD | FeatureMap::LEVEL_GUARD, false);
+        metadata.common.features.set(FeatureMap::SHAPE_GUARD | FeatureMap::LEVEL_GUARD | FeatureMap::TURN_GUARD, false);
         metadata.request()
     }
 

@@ -45,13 +45,14 @@ pub(crate) fn pump_reshape(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_
     let is_barred = lacks_frames || set.is_durability_lost();
     let gives_way = is_barred || set.tasks.is_paused() || is_task_due(sets, call.channels(), id);
     reshape_of(sets.get_mut(id)).gives_way = gives_way;
-    let mut moved = begin_change(sets, id) | end_epoch(sets, id, is_looked_up);
+    let mut moved = begin_change(sets, id) | end_epoch(sets, id, is_looked_up, call);
     moved |= open_rest(sets, id, call.now());
     moved |= end_record(sets, id, call);
     if sets.get(id).tasks.reshape().is_none() {
         // The set has its new shape.
         return true;
     }
+    moved |= begin_turn(sets, id);
     moved |= close_more(sets, id);
     moved |= begin_units(sets, id, ops, call);
     moved |= begin_record(sets, id, call);
@@ -77,7 +78,7 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
     }
     let plan = plan.clone();
     if let PlanKind::Takeover(takeover) = plan.kind {
-        set.close_all();
+        set.shut();
         set.ops_mut().turn();
         reshape_of(set).stage = MoveStage::Closing(takeover, plan);
         return true;
@@ -88,7 +89,7 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
 }
 
 /// If the epoch before has ended, what waited for that goes on.
-fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool) -> bool {
+fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> bool {
     let set = sets.get_mut(id);
     if is_looked_up || set.ops().awaited().is_none() || !set.ops().is_old_empty() {
         return false;
@@ -99,8 +100,9 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool) -> bool {
     match &reshape.stage {
         MoveStage::OldSideEnds => end_old_side(set),
         MoveStage::Closing(..) if is_idle => take_over(set),
+        MoveStage::ClosingToTurn if is_idle => turn_around(sets, id, call),
         // The cache reads ahead.
-        MoveStage::Closing(..) => set.ops_mut().turn(),
+        MoveStage::Closing(..) | MoveStage::ClosingToTurn => set.ops_mut().turn(),
         _ => reshape.closed = reshape.closing,
     }
     true
@@ -253,6 +255,16 @@ fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
             set.ops_mut().turn();
             true
         }
+        MoveStage::Turning(generation) if durable >= generation => {
+            let generation = set.end_guard();
+            reshape_of(set).stage = MoveStage::Turned(generation);
+            true
+        }
+        MoveStage::Turned(generation) if durable >= generation => {
+            reshape.stage = MoveStage::Moving;
+            call.notice(sets, (id, None), None, NoticeKind::ReshapeCancelled);
+            true
+        }
         MoveStage::Guarding(generation) if durable >= generation => {
             set.reopen();
             let generation = set.end_guard();
@@ -293,6 +305,10 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
             take_over(set);
             return false;
         }
+        MoveStage::ClosingToTurn => {
+            turn_around(sets, id, call);
+            return false;
+        }
         _ => {}
     }
     let reshape = reshape_of(set);
@@ -317,6 +333,38 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
 fn end_old_side(set: &mut Set) {
     let generation = set.end_old_side();
     reshape_of(set).stage = MoveStage::Guarding(generation);
+}
+
+/// If a cancelled change has come to a position at which it can turn around, requests wait for that.
+fn begin_turn(sets: &mut Sets, id: SetId) -> bool {
+    let set = sets.get_mut(id);
+    let (is_turning, is_barred) = (set.ops().awaited().is_some(), set.is_durability_lost());
+    let reshape = reshape_of(set);
+    if !reshape.is_at_turn() || reshape.stage != MoveStage::Moving || reshape.in_flight > 0 || is_turning || is_barred {
+        return false;
+    }
+    reshape.forget_unrecorded();
+    reshape.stage = MoveStage::ClosingToTurn;
+    set.shut();
+    set.ops_mut().turn();
+    true
+}
+
+/// Nothing is in work: what has moved moves back from now on.
+fn turn_around(sets: &mut Sets, id: SetId, call: &Call) {
+    let set = sets.get_mut(id);
+    match set.turn_change() {
+        Some(generation) => {
+            let (change, boundary) = (set.shape().change().expect("just turned").clone(), set.shape().boundary());
+            let turned = reshape_of(set).turned(&change, boundary, generation, (call.limits(), call.now()));
+            set.tasks.begin_reshape(turned);
+        }
+        None => {
+            set.open_again();
+            reshape_of(set).go_on();
+        }
+    }
+    sets.signal(Signal::Changed);
 }
 
 /// Nothing is in work: the members get the new level.

@@ -47,6 +47,8 @@ pub(crate) struct ReshapeTask {
     pub(in crate::background) stage: MoveStage,
     /// A write waits for the boundary.
     pub(in crate::background) is_awaited: bool,
+    /// It turns around as soon as it can.
+    is_cancelled: bool,
     /// It is paused, or another task goes first.
     pub(in crate::background) gives_way: bool,
     pub(in crate::background) next_unit_at: Instant,
@@ -58,8 +60,14 @@ pub(crate) struct ReshapeTask {
 pub(in crate::background) enum MoveStage {
     /// The set has the old shape, and its writes go through from now on: dirty data and the journal's session end first.
     Draining(Box<ReshapePlan>),
-    /// Nothing moves: requests wait, and all operations before them end.
+    /// Requests wait, and all operations before them end. Then the set changes its level.
     Closing(Takeover, Box<ReshapePlan>),
+    /// The same; then the change turns around.
+    ClosingToTurn,
+    /// The other direction, with the mark that md does not know, is durable with this generation.
+    Turning(u64),
+    /// The other direction is durable with this generation.
+    Turned(u64),
     /// Two sides, with nothing moved and the mark that md does not know: durable with this generation.
     Announcing(u64),
     /// The same without the mark.
@@ -117,6 +125,7 @@ impl ReshapeTask {
             in_flight: 0,
             stage: MoveStage::Moving,
             is_awaited: false,
+            is_cancelled: false,
             gives_way: false,
             next_unit_at: now,
             next_record: now + RESHAPE_RECORD_INTERVAL,
@@ -160,7 +169,11 @@ impl ReshapeTask {
     pub(crate) fn status(&self) -> ReshapeStatus {
         let stage = match self.stage {
             MoveStage::Draining(_) | MoveStage::Closing(..) => ReshapeStage::Draining,
-            MoveStage::Announcing(_) | MoveStage::Beginning(_) => ReshapeStage::Beginning,
+            MoveStage::Announcing(_)
+            | MoveStage::Beginning(_)
+            | MoveStage::ClosingToTurn
+            | MoveStage::Turning(_)
+            | MoveStage::Turned(_) => ReshapeStage::Beginning,
             MoveStage::Moving | MoveStage::Flushing(_) | MoveStage::Recording(..) => ReshapeStage::Moving,
             MoveStage::OldSideEnds | MoveStage::Guarding(_) | MoveStage::Ending(_) => ReshapeStage::Ending,
         };
@@ -191,6 +204,42 @@ impl ReshapeTask {
         }
     }
 
+    /// It is to turn around; false if it is too late.
+    pub(crate) fn cancel(&mut self) -> bool {
+        let moves = matches!(self.stage, MoveStage::Moving | MoveStage::Flushing(_) | MoveStage::Recording(..));
+        let is_early = moves && self.moved < self.total;
+        self.is_cancelled |= is_early;
+        is_early
+    }
+
+    /// Is the recorded position one at which a cancelled change turns around?
+    pub(in crate::background) fn is_at_turn(&self) -> bool {
+        self.is_cancelled && (self.recorded % self.turn).is_zero() && self.recorded < self.total
+    }
+
+    /// Forget what has moved and is not recorded.
+    pub(in crate::background) fn forget_unrecorded(&mut self) {
+        (self.moved, self.closed, self.closing) = (self.recorded, self.recorded, self.recorded);
+        (self.done, self.begun) = (0, 0);
+    }
+
+    /// The change back from this boundary on, which this generation of superblocks records.
+    pub(in crate::background) fn turned(
+        &self,
+        change: &ShapeChange,
+        boundary: SetLba,
+        generation: u64,
+        (limits, now): (&Limits, Instant),
+    ) -> Self {
+        let stage = MoveStage::Turning(generation);
+        Self { stage, ..Self::new(change, boundary, (self.to, self.from), limits, now) }
+    }
+
+    /// It goes on, because there is no way back.
+    pub(in crate::background) fn go_on(&mut self) {
+        (self.stage, self.is_cancelled) = (MoveStage::Moving, false);
+    }
+
     /// A write waits until the boundary has passed it.
     pub(crate) fn want_boundary(&mut self) {
         self.is_awaited = true;
@@ -212,6 +261,7 @@ impl ReshapeTask {
     pub(in crate::background) fn may_begin_unit(&self, depth: u32) -> bool {
         matches!(self.stage, MoveStage::Moving | MoveStage::Flushing(_) | MoveStage::Recording(..))
             && self.in_flight < depth.min(self.depth)
+            && !self.is_at_turn()
             && !self.gives_way
             && !self.must_let_writes_in()
             && self.next_unit().is_some()
@@ -250,7 +300,7 @@ impl ReshapeTask {
 
     /// The position that is to be recorded now, if one is.
     pub(in crate::background) fn due_record(&self, now: Instant) -> Option<Sectors> {
-        let has_moved = self.moved > self.recorded && self.stage == MoveStage::Moving;
+        let has_moved = self.moved > self.recorded && self.stage == MoveStage::Moving && !self.is_at_turn();
         let is_stuck = self.in_flight == 0 && self.next_unit().is_none() && self.closing == self.closed;
         let is_due = self.is_awaited || self.gives_way || is_stuck || now >= self.next_record;
         // A position that both directions can express, if there is one: a change can turn around there (S11).

@@ -146,6 +146,12 @@ pub enum AdminCommand {
         /// Which array.
         array: ArrayId,
     },
+    /// Turn the change of an array's shape around: what has moved moves back. Answered at once; the notice comes when the
+    /// superblocks say so.
+    CancelReshape {
+        /// Which.
+        array: ArrayId,
+    },
     /// Change the shape of an array to this one. Spares become members. Answer when the superblocks say so; then the
     /// data moves.
     Reshape {

@@ -101,6 +101,7 @@ impl Controller {
             AdminCommand::ResetAdaptive { array } => self.reset_adaptive(array),
             AdminCommand::CountHosts { array } => self.count_hosts(array),
             AdminCommand::Rename { array, name } => self.rename(array, name),
+            AdminCommand::CancelReshape { array } => self.cancel_reshape(array),
             AdminCommand::Reshape { array, new } => {
                 let begun = self.begin_reshape(array, new).map(Waiting::Reshape);
                 return self.answer_later(token, begun, actions);

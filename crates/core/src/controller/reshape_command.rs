@@ -11,6 +11,7 @@ use crate::array::set::{Member, Set};
 use crate::array::start::rows_max_of;
 use crate::background::reshape_state::ReshapeTask;
 use crate::controller::Controller;
+use crate::geometry::change::ShapeChange;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
@@ -68,6 +69,25 @@ impl Controller {
         };
         let is_begun = set.tasks.reshape().is_none_or(ReshapeTask::is_begun);
         is_begun.then_some(Ok(AdminOutcome::Done))
+    }
+}
+
+impl Controller {
+    /// The change of an array's shape turns around at the next position at which it can.
+    pub(crate) fn cancel_reshape(&mut self, array: ArrayId) -> Result<AdminOutcome, AdminError> {
+        let id = self.arrays.set_of(&self.sets, array)?;
+        let set = self.sets.get_mut(id);
+        let can_turn = set.shape().change().is_none_or(ShapeChange::can_turn);
+        let Some(reshape) = set.tasks.reshape_mut() else {
+            return Err(AdminError::NotPossible("the array does not change its shape"));
+        };
+        if !can_turn || !reshape.cancel() {
+            return Err(AdminError::NotPossible(
+                "this change cannot be cancelled: it is near its end, or RAID 5 becomes RAID 6; wait for the end and change back",
+            ));
+        }
+        self.sets.look();
+        Ok(AdminOutcome::Done)
     }
 }
 

@@ -165,6 +165,25 @@ impl ShapeChange {
         Self { old, new, direction, shifts, shared: SlotSet::EMPTY, step, unit: step }
     }
 
+    /// Can it turn around? A member that it fills has nothing of the old geometry.
+    pub(crate) fn can_turn(&self) -> bool {
+        self.shared == SlotSet::first_n(self.old.members().min(self.new.members()))
+    }
+
+    /// The change back, and its boundary where this one has come to `boundary`; none if md has no such position.
+    pub(crate) fn turned(&self, boundary: SetLba) -> Option<(Self, SetLba)> {
+        let back = self.shifts.iter().map(|shift| Shift(-shift.0)).collect();
+        let (old, new) = (self.new.clone(), self.old.clone());
+        let turned = Self::new(old, new, self.direction.reversed(), back, SlotSet::EMPTY).ok()?;
+        // Beyond the end of the smaller set there are no data.
+        let boundary = match turned.direction {
+            Direction::Forward => boundary,
+            Direction::Backward => boundary.min(turned.start()),
+        };
+        let is_position = boundary == turned.start() || boundary.get().is_multiple_of(turned.step.get());
+        (self.can_turn() && is_position && turned.has_room(boundary)).then_some((turned, boundary))
+    }
+
     /// The geometry of a side.
     pub(crate) const fn on(&self, side: Side) -> &Geometry {
         match side {

@@ -72,8 +72,8 @@ struct Changing {
     moved: SetLba,
     /// Writes wait between the boundary and this one.
     closed: SetLba,
-    /// Reads wait there, too.
-    reads_wait: bool,
+    /// All requests wait, wherever they go.
+    is_shut: bool,
 }
 
 /// See the module.
@@ -99,7 +99,7 @@ impl Shape {
         Self {
             geometry: change.on(Side::Old).clone(),
             capacity,
-            changing: Some(Box::new(Changing { change, moved, closed: moved, reads_wait: false })),
+            changing: Some(Box::new(Changing { change, moved, closed: moved, is_shut: false })),
         }
     }
 
@@ -148,7 +148,7 @@ impl Shape {
     pub(crate) fn is_closed(&self, at: SetLba, is_read: bool) -> bool {
         self.changing.as_ref().is_some_and(|changing| {
             let (low, high) = (changing.moved.min(changing.closed), changing.moved.max(changing.closed));
-            low <= at && at < high && (!is_read || changing.reads_wait)
+            changing.is_shut || (!is_read && low <= at && at < high)
         })
     }
 
@@ -273,17 +273,23 @@ impl Shape {
         self.geometry = changing.change.on(Side::New).clone();
     }
 
-    /// Writes of all addresses wait, and reads if they are named too.
-    pub(crate) fn close(&mut self, reads_wait: bool) {
-        let change = ShapeChange::in_place(self.geometry.clone(), self.geometry.clone());
-        let (moved, closed) = (change.start(), change.end());
-        self.changing = Some(Box::new(Changing { change, moved, closed, reads_wait }));
+    /// All requests wait.
+    pub(crate) fn shut(&mut self) {
+        let changing = self.changing.take().unwrap_or_else(|| Self::closed(&self.geometry));
+        self.changing = Some(Box::new(Changing { is_shut: true, ..*changing }));
     }
 
-    /// Nothing is in work: the same bytes have this geometry from now on.
+    /// A change in place, to whose end writes wait.
+    fn closed(geometry: &Geometry) -> Box<Changing> {
+        let change = ShapeChange::in_place(geometry.clone(), geometry.clone());
+        let (moved, closed) = (change.start(), change.end());
+        Box::new(Changing { change, moved, closed, is_shut: false })
+    }
+
+    /// Nothing is in work: the same bytes have this geometry from now on. Writes wait.
     pub(crate) fn exchange(&mut self, geometry: Geometry) {
+        self.changing = Some(Self::closed(&geometry));
         self.geometry = geometry;
-        self.close(false);
     }
 
     /// Nothing waits any longer.

@@ -210,6 +210,7 @@ choice!(AdminCommand {
     23 => Return { array, drive },
     24 => Lose { drive },
     25 => Reshape { array, new },
+    26 => CancelReshape { array },
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },

@@ -30,12 +30,23 @@ impl Assembly {
     }
 }
 
-const GUARDS: FeatureMap = FeatureMap(FeatureMap::SHAPE_GUARD.0 | FeatureMap::LEVEL_GUARD.0);
+const GUARDS: FeatureMap = FeatureMap(FeatureMap::SHAPE_GUARD.0 | FeatureMap::LEVEL_GUARD.0 | FeatureMap::TURN_GUARD.0);
 
 /// The RAID 5 from which a RAID 6 with Q on the last member was made.
 fn without_q(six: &ShapeFields) -> ShapeFields {
     let layout = five_of(six.layout).unwrap_or(six.layout);
     ShapeFields { level: MdLevel::Raid5, layout, chunk: six.chunk, raid_disks: six.raid_disks - 1 }
+}
+
+/// Take a superblock to the direction of the newest one, where the change turns around.
+fn turn(superblock: &mut Superblock, newest: &Superblock) {
+    superblock.features.set(GUARDS, false);
+    let (Some(own), Some(turned)) = (superblock.change(), newest.change()) else { return };
+    let is_before = (own.old, own.new) == (turned.new, turned.old) && superblock.events + 1 == newest.events;
+    if is_before {
+        // A superblock without such a position stays as it is, and is refused.
+        let _ = superblock.turn_change(turned.position);
+    }
 }
 
 /// Is this position the end of a member in the new shape?
@@ -59,6 +70,10 @@ pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
         candidates.iter_mut().for_each(|candidate| candidate.superblock.features.set(GUARDS, false));
         return candidates;
     };
+    if newest.features.contains(FeatureMap::TURN_GUARD) {
+        candidates.iter_mut().for_each(|candidate| turn(&mut candidate.superblock, &newest));
+        return candidates;
+    }
     let shape = match newest.change() {
         Some(change) if newest.features.contains(FeatureMap::LEVEL_GUARD) => without_q(&change.old),
         Some(change) => change.old,
