@@ -153,7 +153,14 @@ function shapeCard(array) {
   const [first, second] = own.direction === "forwards" ? [own.to, own.from] : [own.from, own.to];
   return [h("h2", {}, `Change of shape: ${share} %`), h("progress", { max: 100, value: own.direction === "forwards" ? share : 100 - share, "aria-label": own.text }),
     facts([[`Below ${bytes(own.position_bytes)}`, first.text], [`From ${bytes(own.position_bytes)} on`, second.text], ["Moved", `${bytes(own.moved_bytes)} of ${bytes(own.total_bytes)}, ${bytes(own.recorded_bytes)} of it recorded`], ["Size at the end", bytes(own.to.size_bytes)]]),
-    array.task?.paused ? h("p", {}, "It stands still. Resume it under Background work.") : null, others];
+    array.task?.paused ? h("p", {}, "It stands still. Resume it under Background work.") : null,
+    administer({ id: "cancel-reshape", onclick: () => cancelReshape(array) }, "Cancel"), others];
+}
+
+/** Move the data back. */
+function cancelReshape(array) {
+  ask({ title: `Cancel the change of shape of ${array.name}`, text: "What has moved moves back, while the array is used.", button: "Move back", cli: command("reshape", [array.name], "--cancel"),
+    act: async () => done(await change(array.name, "DELETE", "/reshape")) });
 }
 
 /** Choose a drive, see the plan, begin. */
@@ -182,7 +189,7 @@ function policy(array) {
     ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", limit(s.rebuild_rate)], array.profile ? ["While degraded", `rebuild ${array.profile.degraded.rebuild_rate ? `at most ${rate(array.profile.degraded.rebuild_rate)}` : "without limit"}, ${array.profile.degraded.depth} operations at once`] : null, ["Check", limit(s.scrub_rate)],
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
   h("p", { className: "hint" }, "Level and chunk are given when an array is made. For others, ", toCreate("make a new array"), " and copy the data."),
-  ["raid4", "raid5", "raid6"].includes(array.level) && !array.shape ? administer({ id: "grow-array", onclick: () => grow(array) }, "More members") : null,
+  ["raid1", "raid4", "raid5", "raid6", "raid10"].includes(array.level) && !array.shape ? administer({ id: "grow-array", onclick: () => grow(array) }, "More members") : null,
   operate({ id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
   administer({ id: "set-exports", onclick: () => setExports(array) }, "Names for clients"),
   administer({ id: "rename-array", onclick: () => renameArray(array) }, "Rename"),

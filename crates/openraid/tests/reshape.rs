@@ -74,7 +74,7 @@ fn a_plan_says_what_would_happen_and_changes_nothing() {
     lab.line("reshape data --members d3 --file-size 48M --plan")
         .expect(0)
         .says(&["Begin it with `openraid reshape data"]);
-    lab.line("reshape data --members d3 --file-size 48M").refused(65, &["cannot be cancelled", "--yes"]);
+    lab.line("reshape data --members d3 --file-size 48M").refused(65, &["raid5 of 4 members", "--yes"]);
     assert!(!lab.path("d3").exists());
     assert_eq!(lab.show("data")["members"].as_array().map(Vec::len), Some(3));
     server.stop();
@@ -185,6 +185,25 @@ fn levels_change_in_steps_and_back() {
     lab.wait_for("data", is_there("raid5"));
     lab.line("check data --follow").expect(0);
     assert_eq!(shape_of(&lab), ("raid5".into(), 3, 1));
+    server.stop();
+    let content = lab.line("copy-out data").expect(0).out;
+    assert!(content == image, "the content has changed");
+}
+
+#[test]
+fn a_cancelled_change_moves_the_data_back() {
+    let (lab, server, image) = served();
+    lab.line("reshape data --cancel").refused(65, &["does not change its shape"]);
+    lab.line("set data rebuild.rate=4M").expect(0);
+    lab.line("reshape data --members d3 --file-size 48M --yes").expect(0);
+    lab.wait_for("data", |array| array["shape"]["recorded_bytes"].as_u64() > Some(0));
+    lab.line("reshape data --cancel").expect(0).says(&["turns around"]);
+    lab.wait_for("data", |array| array["shape"]["direction"] == "backwards");
+    lab.line("set data rebuild.rate=none").expect(0);
+    lab.wait_for("data", is_over);
+    wait_for_news(&lab, ["ReshapeCancelled", "ReshapeFinished"]);
+    assert_eq!(shape_of(&lab), ("raid5".into(), 3, 1));
+    lab.line("check data --follow").expect(0);
     server.stop();
     let content = lab.line("copy-out data").expect(0).out;
     assert!(content == image, "the content has changed");

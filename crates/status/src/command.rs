@@ -95,7 +95,12 @@ pub enum Command {
         /// The array.
         array: String,
     },
-    /// Change the shape of an array.
+    /// Turn the change of an array's shape around.
+    CancelReshape {
+        /// The array.
+        array: String,
+    },
+    /// Change the shape of an array, or say what that would do.
     Reshape {
         /// The array.
         array: String,
@@ -279,6 +284,7 @@ impl Command {
             Self::Locate { array, member, off } => (array, format!("locate {member}{}", switch(*off, " --off"))),
             Self::Check { array, kind } => (array, kind.text().to_owned()),
             Self::StopCheck { array } => (array, "end the check".to_owned()),
+            Self::CancelReshape { array } => (array, "reshape --cancel".to_owned()),
             Self::Reshape { plan: true, .. } => return None,
             Self::Reshape { array, members, raid_devices, level, chunk, layout, .. } => {
                 let option = |name: &str, value: Option<&str>| value.map(|value| format!(" --{name} {value}"));

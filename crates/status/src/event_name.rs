@@ -100,6 +100,7 @@ events! {
     RemoteBack Info "The connection to a remote member is back."
     RemoteLost Info "The connection to a remote member is lost."
     ReshapeBegun Info "An array begins to change its shape."
+    ReshapeCancelled Info "A change of shape is cancelled: what has moved moves back."
     ReshapeContinued Info "A change of shape that was paused goes on."
     ReshapeFinished Info "An array has its new shape."
     ReshapeHeld Warning "The next step of a change of shape cannot begin."

@@ -264,6 +264,12 @@ fn plan_in(
 }
 
 impl ReshapePlan {
+    /// Can the data move back before the end?
+    #[must_use]
+    pub fn can_be_cancelled(&self) -> bool {
+        self.kind == PlanKind::Move && self.change.can_turn()
+    }
+
     /// Slots that the change fills: they are empty in the shape in which it begins.
     pub(crate) fn fills(&self) -> SlotSet {
         match self.kind {

@@ -87,16 +87,6 @@ impl Controller {
                 let begun = self.journal.begin_discard(&mut self.sets, set_uuid).map(Waiting::Discard);
                 return self.answer_later(token, begun, actions);
             }
-            AdminCommand::SetPolicy { policy, .. }
-                if policy.write_cache == WriteCache::Journal && self.base.limits.journal.is_zero() =>
-            {
-                Err(AdminError::NotPossible("the server has no journal; start it with --journal DEVICE"))
-            }
-            AdminCommand::SetPolicy { policy, .. }
-                if policy.write_cache != WriteCache::Through && !self.cache.is_on() =>
-            {
-                Err(AdminError::NotPossible("the server has no cache; start it with --cache SIZE"))
-            }
             AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy, actions),
             AdminCommand::ResetAdaptive { array } => self.reset_adaptive(array),
             AdminCommand::CountHosts { array } => self.count_hosts(array),
@@ -152,6 +142,12 @@ impl Controller {
         policy: Policy,
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
+        if policy.write_cache == WriteCache::Journal && self.base.limits.journal.is_zero() {
+            return Err(AdminError::NotPossible("the server has no journal; start it with --journal DEVICE"));
+        }
+        if policy.write_cache != WriteCache::Through && !self.cache.is_on() {
+            return Err(AdminError::NotPossible("the server has no cache; start it with --cache SIZE"));
+        }
         let id = self.arrays.set_of(&self.sets, array)?;
         let background_depth = policy.background_depth.max(1);
         let split_section = policy.split_section.max(SECTION_MIN);

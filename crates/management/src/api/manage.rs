@@ -304,6 +304,12 @@ pub fn plan_reshape(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.plan_reshape(command)?))
 }
 
+/// Turn a change of shape around.
+pub fn cancel_reshape(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    change(request, &array, "reshape --cancel", Command::CancelReshape { array: array.name.clone() })
+}
+
 /// Begin a change of shape.
 pub fn reshape(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;

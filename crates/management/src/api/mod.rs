@@ -155,6 +155,14 @@ pub const ROUTES: &[Route] = &[
         .takes::<manage::ReshapeInput>()
         .gives::<manage::DoneModel>(),
     route(
+        Delete,
+        "/api/v1/arrays/{array}/reshape",
+        ADMINISTER,
+        "Turn the change of shape around: what has moved moves back.",
+        manage::cancel_reshape,
+    )
+    .gives::<manage::DoneModel>(),
+    route(
         Post,
         "/api/v1/arrays/{array}/reshape/plan",
         OPERATE,

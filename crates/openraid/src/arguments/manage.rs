@@ -303,6 +303,9 @@ pub struct ReshapeArguments {
     /// Only say what would happen: steps, room, time, risks
     #[arg(long, visible_alias = "dry-run", conflicts_with = "follow")]
     pub plan: bool,
+    /// Turn the change that is under way around: what has moved moves back
+    #[arg(long, conflicts_with_all = ["members", "raid_devices", "level", "chunk", "layout", "plan", "file_size"])]
+    pub cancel: bool,
     /// Create the named drives as sparse files of this size; they must not exist
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub file_size: Option<Bytes>,

@@ -200,11 +200,15 @@ pub fn steps(plan: &ReshapePlanModel, moves: bool) -> Vec<String> {
 }
 
 /// What may go wrong or be slower.
-pub fn risks(cache: WriteCache, has_bitmap: bool) -> Vec<String> {
+pub fn risks(cache: WriteCache, has_bitmap: bool, can_be_cancelled: bool) -> Vec<String> {
     let mut risks = vec![
         "a power cut, a kill or a lost member that the array survives loses nothing; the change goes on from the recorded position"
             .to_owned(),
-        "the change cannot be cancelled; `openraid pause` holds it".to_owned(),
+        if can_be_cancelled {
+            "`openraid reshape ARRAY --cancel` moves the data back; `openraid pause` holds the change".to_owned()
+        } else {
+            "the change cannot be cancelled; `openraid pause` holds it".to_owned()
+        },
         "hosts share the members with the change; rebuild.rate limits it".to_owned(),
     ];
     if cache != WriteCache::Through {
@@ -269,7 +273,7 @@ fn time(plan: &ReshapePlanModel) -> String {
 /// The question before a change begins.
 pub fn question(plan: &ReshapePlanModel) -> String {
     format!(
-        "{}: {} -> {} ({} -> {}), {}; it cannot be cancelled",
+        "{}: {} -> {} ({} -> {}), {}",
         plan.array,
         plan.from.text,
         plan.to.text,

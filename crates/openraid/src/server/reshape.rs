@@ -192,6 +192,20 @@ impl Server {
         self.done(format!("the change of shape of {name} has begun; watch it with `{follow}`{became}"), name)
     }
 
+    /// What has moved moves back.
+    pub(super) fn cancel_reshape(&self, name: &str) -> Result<ServerAnswer, Failure> {
+        let served = self.find(name)?;
+        let set = only_set(&served)?;
+        let cancelled = self.handle.admin(AdminCommand::CancelReshape { array: set });
+        outcome_of(name, cancelled)?;
+        self.keep_shape_goal(&served, None);
+        let follow = command_with("show", [name], "--follow");
+        self.done(
+            format!("the change of shape of {name} turns around, and data moves back; watch it with `{follow}`"),
+            name,
+        )
+    }
+
     /// An event of an array whose shape changes, with the progress.
     pub(super) fn tell_of_reshape(&self, name: &str, event: EventName, what: &str) {
         let Ok(model) = self.array(name) else { return };
@@ -365,7 +379,7 @@ fn plan_model(
         seconds: pace.seconds,
         survives: survives.into_iter().min().unwrap_or(0),
         md: text::MD_IN_THE_MIDDLE.to_owned(),
-        risks: text::risks(array.policy.write_cache, array.bitmap.is_some()),
+        risks: text::risks(array.policy.write_cache, array.bitmap.is_some(), plan.can_be_cancelled()),
         command: order_line(name, order),
         text: String::new(),
     };

@@ -1,7 +1,7 @@
 //! `openraid reshape`: changes the shape of an array while it is served, or says what that would do.
 
 use super::show::{self, Until};
-use super::{ask_to_confirm, member_name, Context};
+use super::{ask, ask_to_confirm, member_name, Context};
 use crate::arguments::ReshapeArguments;
 use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
@@ -13,6 +13,14 @@ use crate::members::{lasting_spec, NewFiles};
 /// No server serves the array, or the server refuses.
 pub fn run(arguments: &ReshapeArguments, context: &Context) -> Outcome {
     let mut server = context.servers.must_serve(&arguments.array)?;
+    if arguments.cancel {
+        let outcome = ask(context, &arguments.array, &Command::CancelReshape { array: arguments.array.clone() })?;
+        return if arguments.follow {
+            show::follow(context, server, &arguments.array, Until::Idle)
+        } else {
+            Ok(outcome)
+        };
+    }
     let specs = arguments.members.iter().map(|member| lasting_spec(member)).collect::<Result<Vec<_>, _>>()?;
     let files = match arguments.file_size {
         Some(size) => Some(NewFiles::make(&specs, size)?),
