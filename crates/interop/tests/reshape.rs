@@ -57,7 +57,10 @@ fn changes() -> Vec<(Shape, Shape)> {
 /// An array full of stamps whose change was stopped when this part of it had moved, and its size before.
 fn left_in_the_middle(from: Shape, to: Shape, part: u64, of: u64) -> (Rig, u64) {
     let spares = to.members.saturating_sub(from.members);
-    let mut rig = Rig::new(from, RigOptions { spares, far: FAR, ..RigOptions::new(SEED) });
+    let mut rig = Rig::new(
+        from,
+        RigOptions { spares, far: FAR, bitmap: part.is_multiple_of(2) || of == 2, ..RigOptions::new(SEED) },
+    );
     rig.rest();
     stamp_array(&mut rig.world, rig.array, SEED);
     rig.world.run_until_idle();

@@ -18,6 +18,11 @@ use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
+/// Every second array has a write-intent bitmap with small regions.
+fn options(seed: u64) -> RigOptions {
+    RigOptions { bitmap: seed.is_multiple_of(2), bitmap_chunk: Some(4096), ..RigOptions::new(seed) }
+}
+
 fn load(rig: &Rig) -> Workload {
     Workload { depth: 4, len_max: 48 << 10, align: 512, range: 0..rig.session.capacity(), mix: [2, 4, 1, 1, 1] }
 }
@@ -68,8 +73,8 @@ fn lost_sectors_stay_lost_at_their_new_places() {
             [(Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)), (Shape::raid6(4, CHUNK), Shape::raid6(5, CHUNK))]
         {
             let _case = Case::new(seed, from);
-            let options = RigOptions { spares: to.members - from.members, far: Sectors(512), ..RigOptions::new(seed) };
-            let mut rig = Rig::new(from, options);
+            let rig_options = RigOptions { spares: to.members - from.members, far: Sectors(512), ..options(seed) };
+            let mut rig = Rig::new(from, rig_options);
             fill(&mut rig);
             // Two or three rows with more bad sectors than parity restores.
             let bad = 1 + from.geometry().losses_survived();
@@ -140,8 +145,8 @@ fn members_are_lost_and_filled_during_a_change() {
             let _case = Case::new(seed, from);
             let spares = to.members - from.members + u16::from(seed % 2 == 0);
             let cuts = seed % 3 != 0;
-            let options = RigOptions { cuts, spares, far: Sectors(512), ..RigOptions::new(seed) };
-            let mut rig = Rig::new(from, options);
+            let rig_options = RigOptions { cuts, spares, far: Sectors(512), ..options(seed) };
+            let mut rig = Rig::new(from, rig_options);
             let load = load(&rig);
             rig.session.run(&mut rig.world, &load, 60);
             let command = AdminCommand::Reshape { array: rig.array, new: fields(&to) };
@@ -178,8 +183,8 @@ fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
     let _case = Case::new(seed, to);
     let (mut all, cuts) = (0, !seed.is_multiple_of(4));
     let spares = to.members.saturating_sub(from.members);
-    let options = RigOptions { cuts, spares, far: Sectors(2048), ..RigOptions::new(seed) };
-    let mut rig = Rig::new(from, options);
+    let rig_options = RigOptions { cuts, spares, far: Sectors(2048), ..options(seed) };
+    let mut rig = Rig::new(from, rig_options);
     let load = load(&rig);
     rig.session.run(&mut rig.world, &load, 60);
     let before = rig.status().capacity;
@@ -202,6 +207,17 @@ fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
     let columns = |shape: &Shape| shape.members - shape.geometry().losses_survived();
     assert_eq!(capacity.cmp(&before), columns(&to).cmp(&columns(&from)), "{capacity}");
     rig.session.learn_capacity(&rig.world);
+    // All of the new capacity is written, too.
+    let load = self::load(&rig);
+    rig.session.run(&mut rig.world, &load, 60);
+    if cuts {
+        rig.cut_and_boot();
+        rig.rest();
+    }
+    let status = rig.status();
+    let covers = status.superblock.as_ref().and_then(openraid_format::sync_size).expect("it is redundant");
+    let regions = status.bitmap.map(|bitmap| bitmap.regions);
+    assert_eq!(regions, seed.is_multiple_of(2).then(|| covers.get().div_ceil(8)), "{}", rig.world.dump());
     rig.judge();
     all
 }
@@ -226,7 +242,7 @@ fn cancel_under_cuts(seed: u64, from: Shape, to: Shape) -> bool {
     let _case = Case::new(seed, to);
     let cuts = !seed.is_multiple_of(4);
     let spares = to.members.saturating_sub(from.members);
-    let mut rig = Rig::new(from, RigOptions { cuts, spares, far: Sectors(2048), ..RigOptions::new(seed) });
+    let mut rig = Rig::new(from, RigOptions { cuts, spares, far: Sectors(2048), ..options(seed) });
     let load = load(&rig);
     rig.session.run(&mut rig.world, &load, 60);
     let before = rig.status().capacity;

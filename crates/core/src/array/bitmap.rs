@@ -6,6 +6,7 @@
 //! without conversion.
 
 use alloc::vec::Vec;
+use openraid_format::BitmapHeader;
 use openraid_units::{Instant, Sectors};
 
 use crate::admin::BitmapStatus;
@@ -97,6 +98,25 @@ impl Bitmap {
         };
         this.set_bits = (0..bits).filter(|b| this.is_set(*b)).count() as u64;
         this
+    }
+
+    /// Sectors that one bit covers.
+    pub(crate) const fn chunk(&self) -> Sectors {
+        self.chunk
+    }
+
+    /// It covers more sectors from now on, at which the members do not differ. The members have room for that.
+    pub(crate) fn grow(&mut self, sync_size: Sectors) {
+        let Ok(header) = BitmapHeader::decode(self.header()) else { return };
+        let header = BitmapHeader { sync_size: header.sync_size.max(sync_size), ..header };
+        let geometry = header.geometry();
+        let pages = usize::try_from(geometry.pages).expect("it fits before the data of a member");
+        self.bits = geometry.bits;
+        self.image.resize(pages * PAGE_BYTES, 0);
+        self.pages.resize(pages, Page::default());
+        self.parts.resize(index(geometry.bits), Part::default());
+        header.encode(&mut self.image[..HEADER_BYTES]);
+        self.touch_all();
     }
 
     /// The time of the next search for quiet bits.

@@ -36,6 +36,10 @@ impl Set {
         plan.begin_on(&mut metadata.common).expect("the plan has tried it");
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
         metadata.common.features.set(FeatureMap::LEVEL_GUARD, plan.from != plan.old);
+        let covers = openraid_format::sync_size(&metadata.common);
+        if let (Some(bitmap), Some(covers)) = (&mut self.bitmap, covers) {
+            bitmap.grow(covers);
+        }
         self.shape = Shape::changing(plan.change.clone(), plan.change.start());
         self.refresh();
         self.metadata.as_mut().expect("just seen").request()

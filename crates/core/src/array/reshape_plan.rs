@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    ChangeBegin, Direction, FeatureMap, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock, SuperblockError,
+    BitmapGeometry, ChangeBegin, Direction, FeatureMap, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock,
+    SuperblockError,
 };
 use openraid_units::{DriveLba, Sectors, Slot};
 
@@ -264,6 +265,20 @@ fn plan_in(
 }
 
 impl ReshapePlan {
+    /// Has a member room for a bitmap of the new shape, with regions of this length?
+    pub(crate) fn has_bitmap_room(&self, member: &Superblock, chunk: Sectors) -> bool {
+        let mut after = member.clone();
+        let drive = Sectors(member.data_offset.get()) + member.data_size;
+        let is_move = self.kind == PlanKind::Move;
+        if !is_move || self.begin_on(&mut after).is_err() || after.bitmap_offset().is_none() {
+            return true;
+        }
+        let (Some(covers), Some((_, room))) = (openraid_format::sync_size(&after), after.bitmap_room(drive)) else {
+            return true;
+        };
+        BitmapGeometry::new(covers, chunk).sectors() <= room
+    }
+
     /// Can the data move back before the end?
     #[must_use]
     pub fn can_be_cancelled(&self) -> bool {

@@ -139,5 +139,14 @@ fn plan_of(set: &Set, new: ShapeFields, joining: &[Superblock]) -> Result<Reshap
     };
     let (members, mut spares) = (of_state(MemberState::InSync), of_state(MemberState::Spare));
     spares.extend_from_slice(joining);
-    plan_reshape(common, &members, &spares, new).map_err(|error| AdminError::Refused(error.to_string()))
+    let plan = plan_reshape(common, &members, &spares, new).map_err(|error| AdminError::Refused(error.to_string()))?;
+    match &set.bitmap {
+        Some(bitmap) if !members.iter().chain(&spares).all(|member| plan.has_bitmap_room(member, bitmap.chunk())) => {
+            Err(AdminError::NotPossible(
+                "the write-intent bitmap of the new shape has no room before the data of a member: make an array with larger \
+                 regions of the bitmap, or without one",
+            ))
+        }
+        _ => Ok(plan),
+    }
 }

@@ -49,13 +49,16 @@ pub(super) fn plan_bitmap(
     let mut unusable = None;
     for (candidate, verdict) in candidates.iter().zip(verdicts) {
         let (Membership::Member(_), Some(bytes)) = (verdict, &candidate.bitmap) else { continue };
-        let Ok(header) = BitmapHeader::decode(bytes) else { continue };
+        let Ok(mut header) = BitmapHeader::decode(bytes) else { continue };
+        // A bitmap is made larger before a change of shape, which may be taken back.
+        let is_larger = header.sync_size > covers;
+        header.sync_size = header.sync_size.min(covers);
         let Some((_, room)) = candidate.superblock.bitmap_room(candidate.capacity) else { continue };
         let Ok(need) = usize::try_from(header.geometry().bytes().get()) else { continue };
         let fits = bytes.len() >= need;
         if fits && header.check(common, covers, room).is_ok() {
             let bits = bytes[BITMAP_HEADER_BYTES..need].to_vec();
-            let alike = have_bits(candidates, verdicts, &bits);
+            let alike = !is_larger && have_bits(candidates, verdicts, &bits);
             return Some(PlannedBitmap { header, bits, valid: true, alike });
         }
         if header.sync_size == covers && header.geometry().sectors() <= room {
