@@ -47,10 +47,17 @@ impl Role {
 }
 
 /// Roles by device number: entry `n` belongs to the member with `dev_number == n` in its superblock.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RoleTable {
     codes: [u16; ROLES_MAX],
     len: usize,
+}
+
+impl core::fmt::Debug for RoleTable {
+    /// The entries in use, without the room behind them.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 impl RoleTable {

@@ -276,7 +276,7 @@ fn unknown_features_are_refused_by_both_and_mds_journals_by_name() {
         let capacity = Sectors(bytes.len() as u64 / 512);
         let mut superblock =
             Superblock::decode(&bytes[place.clone()], MinorVersion::V1_2, capacity).expect("it was written just now");
-        superblock.features.set(FeatureMap(1 << 26), true);
+        superblock.features.set(FeatureMap(1 << 20), true);
         let mut encoded = [0; SUPERBLOCK_BYTES_MAX];
         let len = superblock.encode(&mut encoded);
         bytes[place.start..place.start + len].copy_from_slice(&encoded[..len]);
