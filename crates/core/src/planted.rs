@@ -91,6 +91,24 @@ flaws! {
     RoundOfOneSet = "round-of-one-set", "the journal's tail moves on after a flush of one of two arrays";
     /// Each command has its time limit.
     OverdueLate = "overdue-late", "a silent drive is noticed when a drive that waits for room is overdue";
+    /// Rule S1.
+    MovedBeforeShape = "moved-before-shape", "data moves before the superblocks name the new shape without a mark";
+    /// Rule S2, the start of the data.
+    OffsetIgnored = "offset-ignored", "the room of a change of shape is counted as if the start of the data moved twice as far";
+    /// Rule S2, the durable position.
+    RoomFromMoved = "room-from-moved", "the room of a change of shape is counted from what has moved, recorded or not";
+    /// Rule S2, whole stripes.
+    OldStripeRoundedUp = "old-stripe-rounded-up", "the old stripe in which the recorded position is counts as free";
+    /// Rule S3.
+    PositionUnflushed = "position-unflushed", "the position of a change of shape is recorded before the members are flushed";
+    /// Rule S4.
+    AnswerAheadOfPosition = "answer-ahead-of-position", "hosts write to the new side before its position is durable";
+    /// Rule S5.
+    EndUnguarded = "end-unguarded", "the end of a change of shape is recorded without the mark that md does not know";
+    /// Rule S7.
+    GrownTooEarly = "grown-too-early", "the new capacity is offered before the end of a change of shape is durable";
+    /// Rule S13.
+    LateRead = "late-read", "places are read for a move and written over while operations with the old map of them are under way";
 }
 
 /// The planted bug, if any.

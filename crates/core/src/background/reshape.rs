@@ -19,7 +19,7 @@
 //! - At the end all members get the new shape with a mark that md does not know, and then without it (S5). Then hosts get
 //!   the new capacity (S7).
 
-use openraid_units::{Instant, Nanos, SetId};
+use openraid_units::{Instant, Nanos, Sectors, SetId};
 
 use super::reshape_state::{MoveStage, ReshapeTask};
 use crate::actions::NoticeKind;
@@ -28,10 +28,14 @@ use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::background::start::is_task_due;
 use crate::call::Call;
+use crate::geometry::change::ShapeChange;
+use crate::geometry::shape::Side;
+use crate::geometry::Geometry;
 use crate::io::state::command::Owner;
 use crate::io::state::op::Op;
 use crate::io::state::ops::Ops;
 use crate::limits::{RESHAPE_PATIENCE, RESHAPE_RECORD_INTERVAL, RESHAPE_WINDOW};
+use crate::planted::{Flaw, Planted};
 
 /// Advance the change of a set's shape; true if something has changed. `is_looked_up`: a piece of a host's request has
 /// looked up places in the epoch before, and will make operations for them.
@@ -53,7 +57,7 @@ pub(crate) fn pump_reshape(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_
         return true;
     }
     moved |= begin_turn(sets, id);
-    moved |= close_more(sets, id);
+    moved |= close_more(sets, id, call.planted());
     moved |= begin_units(sets, id, ops, call);
     moved |= begin_record(sets, id, call);
     if moved {
@@ -91,14 +95,15 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
 /// If the epoch before has ended, what waited for that goes on.
 fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> bool {
     let set = sets.get_mut(id);
-    if is_looked_up || set.ops().awaited().is_none() || !set.ops().is_old_empty() {
+    let is_over = !is_looked_up && set.ops().is_old_empty() || call.planted().has(Flaw::LateRead);
+    if set.ops().awaited().is_none() || !is_over {
         return false;
     }
     set.ops_mut().end_wait();
     let is_idle = set.ops().all() == 0;
     let reshape = reshape_of(set);
     match &reshape.stage {
-        MoveStage::OldSideEnds => end_old_side(set),
+        MoveStage::OldSideEnds => end_old_side(set, call.planted()),
         MoveStage::Closing(..) if is_idle => take_over(set),
         MoveStage::ClosingToTurn if is_idle => turn_around(sets, id, call),
         // The cache reads ahead.
@@ -131,7 +136,7 @@ fn open_rest(sets: &mut Sets, id: SetId, now: Instant) -> bool {
 }
 
 /// Close the next stretch, if the units in work come near its end and there is room.
-fn close_more(sets: &mut Sets, id: SetId) -> bool {
+fn close_more(sets: &mut Sets, id: SetId, planted: Planted) -> bool {
     let set = sets.get(id);
     let reshape = set.tasks.reshape().expect("just seen");
     if set.ops().awaited().is_some()
@@ -145,7 +150,8 @@ fn close_more(sets: &mut Sets, id: SetId) -> bool {
     }
     let change = set.shape().change().expect("it has one");
     // A record before this turn of the epoch: what it has freed may be written when the epoch has ended.
-    let free = change.distance(change.free_until(change.boundary(reshape.recorded)));
+    let from = if planted.has(Flaw::RoomFromMoved) { reshape.moved } else { reshape.recorded };
+    let free = change.distance(change.free_until(change.boundary(from))) + too_much_room(change, from, planted);
     let unit = reshape.next_unit_len(free);
     let target = (reshape.moved + RESHAPE_WINDOW.max(unit * 4)).min(free).min(reshape.total);
     // Whole units.
@@ -159,6 +165,21 @@ fn close_more(sets: &mut Sets, id: SetId) -> bool {
     set.close_to(target);
     set.ops_mut().turn();
     true
+}
+
+/// What a planted bug adds to the room.
+fn too_much_room(change: &ShapeChange, from: Sectors, planted: Planted) -> Sectors {
+    let (Geometry::Parity(old), Geometry::Parity(new)) = (change.on(Side::Old), change.on(Side::New)) else {
+        return Sectors::ZERO;
+    };
+    let rows = if planted.has(Flaw::OffsetIgnored) {
+        change.least_shift()
+    } else if planted.has(Flaw::OldStripeRoundedUp) && !(from % old.full_stripe()).is_zero() {
+        old.chunk()
+    } else {
+        Sectors::ZERO
+    };
+    rows * u64::from(new.data_columns())
 }
 
 /// Begin units, as rate and depth allow.
@@ -205,16 +226,18 @@ fn begin_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     let reshape = reshape_of(set);
     let Some(to) = reshape.due_record(call.now()) else { return false };
     reshape.stage = MoveStage::Flushing(to);
-    let issued = sets.flush_members(id, Owner::CheckpointFlush, call);
+    let planted = call.planted();
+    let issued =
+        if planted.has(Flaw::PositionUnflushed) { 0 } else { sets.flush_members(id, Owner::CheckpointFlush, call) };
     sets.get_mut(id).tasks.begin_flushes(issued);
     if issued == 0 {
-        store_position(sets.get_mut(id));
+        store_position(sets.get_mut(id), planted);
     }
     true
 }
 
 /// The members were flushed: the position goes into the superblocks.
-pub(crate) fn store_position(set: &mut Set) {
+pub(crate) fn store_position(set: &mut Set, planted: Planted) {
     let lost = set.is_durability_lost();
     let reshape = reshape_of(set);
     let MoveStage::Flushing(to) = reshape.stage else { return };
@@ -225,6 +248,9 @@ pub(crate) fn store_position(set: &mut Set) {
     }
     let generation = set.record_position(to);
     reshape_of(set).stage = MoveStage::Recording(to, generation);
+    if planted.has(Flaw::AnswerAheadOfPosition) {
+        set.set_boundary(to);
+    }
 }
 
 /// If a record is durable, hosts use the new side up to it.
@@ -233,6 +259,10 @@ fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     let (durable, is_turning, now) = (set.durable_generation(), set.ops().awaited().is_some(), call.now());
     let reshape = reshape_of(set);
     match reshape.stage {
+        MoveStage::Announcing(_) if call.planted().has(Flaw::MovedBeforeShape) => {
+            reshape.stage = MoveStage::Moving;
+            true
+        }
         MoveStage::Announcing(generation) if durable >= generation => {
             let generation = set.end_guard();
             reshape_of(set).stage = MoveStage::Beginning(generation);
@@ -330,9 +360,16 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
 }
 
 /// Nothing uses the old side any more: the set has the new shape alone.
-fn end_old_side(set: &mut Set) {
+fn end_old_side(set: &mut Set, planted: Planted) {
     let generation = set.end_old_side();
     reshape_of(set).stage = MoveStage::Guarding(generation);
+    if planted.has(Flaw::EndUnguarded) {
+        let generation = set.end_guard();
+        reshape_of(set).stage = MoveStage::Ending(generation);
+    }
+    if planted.has(Flaw::GrownTooEarly) {
+        set.offer_capacity();
+    }
 }
 
 /// If a cancelled change has come to a position at which it can turn around, requests wait for that.
