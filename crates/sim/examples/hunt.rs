@@ -1,8 +1,8 @@
-//! Hunts planted bugs, and prints the effort for each: `hunt [--cpu SECONDS] [--first SEED] [--threads COUNT]
-//! [--slice] [--unchanged] [--aimed | --random | --swarm] [--story SEED [--short]] [NAME...]`.
+//! Hunts planted bugs, and prints the effort for each: `hunt [--cpu SECONDS] [--first SEED] [--last SEED] [--threads COUNT]
+//! [--slice] [--unchanged] [--aimed | --random | --swarm | --changing] [--story SEED [--short]] [NAME...]`.
 //!
-//! Bugs in the engine are hunted by the runs of `openraid-lab torture`: aimed, random and swarm runs in turn, or by one of
-//! the three kinds. Bugs of the driver loop are hunted by the runs in which tests find them. If a bug is not found
+//! Bugs in the engine are hunted by the runs of `openraid-lab torture`: aimed, random, swarm and changing runs in turn, or by
+//! one of the four kinds. Bugs of the driver loop are hunted by the runs in which tests find them. If a bug is not found
 //! within the given seconds of processor time, it is named, and the exit code is 1. `--slice` hunts the bugs with a
 //! known run that finds them, from that run on. `--unchanged` hunts no bug: it makes runs of the engine without a bug,
 //! and none of them may lose data. `--story` prints the story of one run, with `--short` of a shorter one that fails as
@@ -31,6 +31,7 @@ type Draw = fn(u64) -> Scenario;
 struct Options {
     cpu: Duration,
     first: u64,
+    last: u64,
     threads: usize,
     draw: Draw,
     slice: bool,
@@ -44,6 +45,7 @@ fn options() -> Result<Options, String> {
     let mut options = Options {
         cpu: Duration::from_secs(CPU_MOST),
         first: 1,
+        last: u64::MAX,
         threads: THREADS,
         draw: Scenario::of,
         slice: false,
@@ -61,11 +63,13 @@ fn options() -> Result<Options, String> {
         match word.as_str() {
             "--cpu" => options.cpu = Duration::from_secs(number()?),
             "--first" => options.first = number()?,
+            "--last" => options.last = number()?,
             "--story" => options.story = Some(number()?),
             "--threads" => options.threads = usize::try_from(number()?.clamp(1, THREADS_MAX)).expect("few threads"),
             "--aimed" => options.draw = Scenario::aimed,
             "--random" => options.draw = Scenario::draw,
             "--swarm" => options.draw = Scenario::swarm,
+            "--changing" => options.draw = Scenario::changing,
             "--short" => options.short = true,
             "--slice" => options.slice = true,
             "--unchanged" => options.unchanged = true,
@@ -112,11 +116,13 @@ fn hunt(bug: Option<Bug>, options: &Options) -> Hunt {
     let (draw, first): (Draw, u64) = match known {
         Some(BugRun::Aimed(seed)) => (Scenario::aimed, seed),
         Some(BugRun::Swarm(seed)) => (Scenario::swarm, seed),
+        Some(BugRun::Changing(seed)) => (Scenario::changing, seed),
         None => (options.draw, options.first),
     };
     let next = AtomicU64::new(first);
     let last = match (bug, options.slice) {
         (Some(bug), true) => first + bug.found_within() - 1,
+        (None, _) => options.last,
         _ => u64::MAX,
     };
     std::thread::scope(|scope| {
@@ -185,6 +191,7 @@ fn main() -> ExitCode {
         let scenario = if kind.is_some() { shrink(&drawn, fails) } else { drawn };
         let report = report(&scenario, bug);
         println!("{scenario}\n\n{}\n\n{:?}", report.story.join("\n"), report.verdict);
+        println!("{}", report.details);
         return ExitCode::SUCCESS;
     }
     println!("{:<24} {:>7} {:>8} {:>10} {:>8}  FOUND BY", "BUG", "RUNS", "CUTS", "REQUESTS", "CPU S");

@@ -41,12 +41,13 @@ const THEMES: [Theme; 6] =
     [Theme::MirrorJournal, Theme::Journal, Theme::Bitmap, Theme::PartialLog, Theme::Filling, Theme::Members];
 
 impl Scenario {
-    /// The torture's run for a seed: every second one is aimed, and every fourth one is a swarm run.
+    /// The torture's run for a seed: random, changing, swarm and aimed runs in turn.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         match seed % 4 {
-            0 | 2 => Self::aimed(seed),
+            0 => Self::aimed(seed),
             1 => Self::draw(seed),
+            2 => Self::changing(seed),
             _ => Self::swarm(seed),
         }
     }

@@ -12,6 +12,7 @@
 //! data that no engine on that level could detect. The judge knows what the drives did, and reports that case.
 
 pub mod aim;
+pub mod changing;
 pub mod kept;
 pub mod phase;
 pub mod planted;

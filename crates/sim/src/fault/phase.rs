@@ -50,6 +50,57 @@ worded! {
     TaskEnded = "a background task has just ended";
     /// A host's write has just been answered.
     Answered = "a host's write has just been answered";
+    /// A change of shape waits for the cache and the journal.
+    ShapeDrains = "a change of shape waits for dirty data";
+    /// The begin of a change is being recorded with the mark that md does not know.
+    ShapeAnnounced = "the begin of a change of shape is being recorded, with its mark";
+    /// The begin of a change is being recorded without the mark.
+    ShapeBegins = "the begin of a change of shape is being recorded";
+    /// A change writes data to its new places.
+    ShapeMoves = "data is on its way to its new place";
+    /// Members are flushed for the position of a change.
+    ShapeFlushes = "members are flushed for the position of a change of shape";
+    /// A position is on its way to members, and no member has it.
+    ShapeWaveOne = "the first members get the position of a change of shape";
+    /// Some members have the position.
+    ShapeWaveTwo = "the other members get the position of a change of shape";
+    /// Everything has moved, and old operations are waited for.
+    ShapeSettles = "everything has moved, and old operations end";
+    /// The end of a change is being recorded with the mark that md does not know.
+    ShapeEndGuarded = "the end of a change of shape is being recorded, with its mark";
+    /// The end of a change is being recorded without the mark.
+    ShapeEnds = "the end of a change of shape is being recorded";
+}
+
+impl Phase {
+    /// The phases of an array whose shape does not change.
+    #[must_use]
+    pub fn steady() -> &'static [Self] {
+        &Self::ALL[..Self::ShapeDrains as usize]
+    }
+
+    /// The phases of a change of shape.
+    #[must_use]
+    pub fn of_changes() -> &'static [Self] {
+        &Self::ALL[Self::ShapeDrains as usize..]
+    }
+
+    /// Whether the phase seldom begins twice in a run.
+    #[must_use]
+    pub const fn is_single(self) -> bool {
+        matches!(
+            self,
+            Self::Failing
+                | Self::TaskEnded
+                | Self::DestageWithoutJournal
+                | Self::ShapeDrains
+                | Self::ShapeAnnounced
+                | Self::ShapeBegins
+                | Self::ShapeSettles
+                | Self::ShapeEndGuarded
+                | Self::ShapeEnds
+        )
+    }
 }
 
 /// A set of phases.

@@ -143,6 +143,8 @@ pub enum BugRun {
     Aimed(u64),
     /// [`Scenario::swarm`](super::Scenario::swarm) of this seed.
     Swarm(u64),
+    /// [`Scenario::changing`](super::Scenario::changing) of this seed.
+    Changing(u64),
 }
 
 impl Bug {

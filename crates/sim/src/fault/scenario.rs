@@ -156,6 +156,8 @@ pub enum Action {
     Pause,
     /// It goes on.
     Resume,
+    /// An array with parity begins to get this number of members more. Missing spares are added.
+    Reshape(u64),
     /// A check or a repair is stopped.
     StopScrub,
     /// A set gets another name.

@@ -6,12 +6,16 @@
 
 use std::collections::BTreeMap;
 
+mod change;
+
 use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
 use openraid_core::array::assemble::{Assembly, Membership};
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::slots::SlotSet;
 use openraid_format::{PplPlace, Role, SetName, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
+
+pub use change::SetChange;
 
 use super::rows::Rows;
 use crate::oracle::members::superblock_on;
@@ -46,8 +50,10 @@ pub struct Set {
     pub array: ArrayId,
     /// Its identity; `None` for a drive without metadata.
     pub uuid: Option<Uuid>,
-    /// Its layout.
+    /// Its layout; of a set whose shape changes, the old one.
     pub geometry: Geometry,
+    /// The other side of a set whose shape changes.
+    pub change: Option<SetChange>,
     pieces: Vec<Piece>,
     /// The largest data area of a member.
     extent: Sectors,
@@ -131,6 +137,7 @@ impl Set {
             uuid: None,
             pieces: pieces(&geometry),
             geometry,
+            change: None,
             extent: end,
             outer: None,
             doubt: Rows::new(end),
@@ -180,11 +187,12 @@ impl Set {
         let Some(status) = world.status(self.array) else { return };
         let members = status.members.iter().filter(|member| !member.replacement);
         let here: Vec<_> = members.filter_map(|member| Some((member.slot?, member.drive?, member.state))).collect();
+        self.note_shape(world, &status);
         for (_, drive, _) in &here {
             // A drive with a damaged superblock has its data at the recorded start. A new drive may have no superblock
             // yet.
             if let Some(superblock) = superblock_on(world, *drive) {
-                self.starts.insert(*drive, superblock.data_offset);
+                self.starts.insert(*drive, self.start_on(&superblock));
             }
         }
         let failed = status.health == Health::Failed;
@@ -253,7 +261,7 @@ impl Set {
                 && superblock.recovery_offset().is_none()
                 && matches!(newest.roles.get(superblock.dev_number), Role::Active(_))
         };
-        full.iter().filter(counts).count() == usize::from(self.geometry.members())
+        full.iter().filter(counts).count() == usize::from(self.slots())
     }
 
     /// Whether metadata is on its way to a member: superblock, bitmap, log, bad-block log.
@@ -293,7 +301,7 @@ impl Set {
     /// Slots without a working member: missing, being filled, or with a drive that has a fault.
     #[must_use]
     pub fn absent(&self, world: &World, status: &ArrayStatus) -> SlotSet {
-        let mut absent = SlotSet::first_n(self.geometry.members());
+        let mut absent = SlotSet::first_n(self.slots());
         for member in status.members.iter().filter(|member| !member.replacement) {
             let (Some(slot), Some(drive)) = (member.slot, member.drive) else { continue };
             // A drive that has just been filled is a member only after its superblock says so.
@@ -326,6 +334,9 @@ impl Set {
     /// controller may still have held another member's part of the same row. If a member is being filled, only those
     /// rows count that the next start takes as filled.
     pub fn doubt_what_is_on_its_way(&mut self, world: &World, power_goes: bool) {
+        if self.change.is_some() {
+            return self.doubt_both_sides(world, power_goes);
+        }
         for place in self.places.clone() {
             let drive = world.drive(place.drive);
             let end = place.start + filled_to(world, &place).map_or(self.extent, MemberLba::offset);
@@ -345,6 +356,9 @@ impl Set {
     pub fn suspect_what_went_wrong(&mut self, world: &World) {
         for place in self.places.clone() {
             let faults = &world.drive(place.drive).faults;
+            if self.change.is_some() && !(faults.wrong.is_empty() && faults.torn.is_empty()) {
+                self.suspect.insert(MemberLba(0), self.extent);
+            }
             let wrong = faults.wrong.iter().map(|wrong| (wrong.lba, wrong.len));
             for (lba, len) in wrong.chain(faults.torn.iter().copied()).filter(|(lba, _)| *lba >= place.start) {
                 self.suspect.insert(MemberLba((lba - place.start).get()), len);
@@ -384,7 +398,10 @@ impl Set {
     /// The array's sectors that are lost with this slot, because their rows are in doubt.
     #[must_use]
     pub fn hole(&self, slot: Slot) -> Vec<u64> {
-        self.doubt.iter().filter_map(|row| self.in_column(slot, row)).collect()
+        match &self.change {
+            Some(change) if !self.doubt.is_empty() => change::sectors_on(slot, &[&self.geometry, &change.new]),
+            _ => self.doubt.iter().filter_map(|row| self.in_column(slot, row)).collect(),
+        }
     }
 
     /// The array's sectors in rows in doubt that a drive cannot read, in blocks of `block` sectors.
@@ -407,6 +424,9 @@ impl Set {
     fn in_column(&self, slot: Slot, row: MemberLba) -> Option<u64> {
         let Geometry::Parity(parity) = &self.geometry else { return None };
         let (stripe, within) = parity.stripe_at(row)?;
+        if slot.0 >= parity.members() {
+            return None;
+        }
         match parity.role_of(stripe, slot) {
             StripeRole::Data(column) => self.outside(parity.set_lba(stripe, column, within)),
             StripeRole::P | StripeRole::Q => None,

@@ -78,7 +78,7 @@ const PLAIN: &[Make] = &[
     |_| Action::Consistency,
     |random| Action::StartWithout(random.bits()),
     |random| Action::CheckDegraded(random.between(1, 3)),
-    |random| Action::Until(*random.pick(Phase::ALL), random.chance(3, 4)),
+    |random| Action::Until(*random.pick(Phase::steady()), random.chance(3, 4)),
 ];
 
 /// Actions of runs with a journal.

@@ -164,6 +164,10 @@ worded! {
     JournalHurt = "damaged journal";
     /// Power cut while a device of the journal was brought up to date.
     CutInMirrorResync = "power cut in journal resync";
+    /// A change of shape was begun.
+    Reshaped = "change of shape";
+    /// Power cut in a change of shape.
+    CutInReshape = "power cut in change of shape";
 }
 
 /// The counters of a run.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
+use openraid_units::Sectors;
 
 use super::scenario::{Action, ControllerEnd, Scenario};
 use crate::rig::Loss;
@@ -119,6 +120,9 @@ impl fmt::Display for Action {
                 write!(f, "the connection to a drive is away for {time}, and its commands are repeated")
             }
             Self::Pause => f.write_str("the background work is held"),
+            Self::Reshape(more) => {
+                write!(f, "an array with parity begins to get {} more", count(*more, "member", "members"))
+            }
             Self::Resume => f.write_str("the background work goes on"),
             Self::StopScrub => f.write_str("a check or repair is stopped"),
             Self::Rename => f.write_str("the array gets another name"),
@@ -174,7 +178,7 @@ impl fmt::Display for Scenario {
         if self.extras.mixed {
             f.write_str(", drives of different kinds")?;
         }
-        if !self.extras.far.is_zero() {
+        if self.extras.far >= Sectors(1 << 31) {
             f.write_str(", data after the first 2 TiB of each drive")?;
         }
         if self.drive.room_wait != openraid_units::Nanos::ZERO {

@@ -90,7 +90,8 @@ fn move_data(superblock: &mut Superblock, far: Sectors) {
         return;
     }
     superblock.data_offset += far;
-    if superblock.bitmap_offset().is_some() && far.get() > u64::from(FAR_BITMAP.unsigned_abs()) {
+    // With less room, the bitmap stays before the first place of the data.
+    if superblock.bitmap_offset().is_some() && far.get() > 2 * u64::from(FAR_BITMAP.unsigned_abs()) {
         superblock.set_bitmap_offset(Some(FAR_BITMAP));
     }
 }

@@ -95,6 +95,7 @@ const COUNTED: &[(&str, CountedAction)] = &[
     ("fill", Action::Fill),
     ("start-without", Action::StartWithout),
     ("check-degraded", Action::CheckDegraded),
+    ("reshape", Action::Reshape),
 ];
 
 /// The word of an action that has details, and whether an action is of that kind.
@@ -138,7 +139,8 @@ fn number_of(action: Action) -> Option<u64> {
         | Action::Patrol(n)
         | Action::Fill(n)
         | Action::StartWithout(n)
-        | Action::CheckDegraded(n) => Some(n),
+        | Action::CheckDegraded(n)
+        | Action::Reshape(n) => Some(n),
         _ => None,
     }
 }

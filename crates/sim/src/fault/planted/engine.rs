@@ -17,6 +17,8 @@ const RESYNC: &str = "a resync, although the journal had everything";
 /// A log, or its target, does not match what the members need.
 const NOT_STARTED: &str = "the array is not started";
 
+/// An array that had grown has not.
+const SMALLER: &str = "the array is smaller than before";
 /// A silent drive is a member for longer than its time limit.
 const SILENT: &str = "panic: a drive that does not answer is noticed too late";
 
@@ -58,6 +60,15 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::JoinedEarly => return BugRun::Swarm(250),
         Flaw::RoundOfOneSet => return BugRun::Swarm(52),
         Flaw::OverdueLate => return BugRun::Swarm(38),
+        Flaw::MovedBeforeShape
+        | Flaw::OffsetIgnored
+        | Flaw::RoomFromMoved
+        | Flaw::OldStripeRoundedUp
+        | Flaw::PositionUnflushed
+        | Flaw::AnswerAheadOfPosition
+        | Flaw::EndUnguarded
+        | Flaw::GrownTooEarly
+        | Flaw::LateRead => return BugRun::Changing(1),
     })
 }
 
@@ -81,6 +92,15 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
         Flaw::RepairGuesses | Flaw::DegradedCheckBlind => &[PATROL],
         Flaw::OptimalEarly => &[STATUS],
         Flaw::OverdueLate => &[SILENT],
+        Flaw::EndUnguarded => &[WRONG_READ, MISFIT, MEMBER_LOST, ARRAY_REFUSED],
+        Flaw::GrownTooEarly => &[SMALLER],
+        Flaw::MovedBeforeShape
+        | Flaw::OffsetIgnored
+        | Flaw::RoomFromMoved
+        | Flaw::OldStripeRoundedUp
+        | Flaw::PositionUnflushed
+        | Flaw::AnswerAheadOfPosition
+        | Flaw::LateRead => &[WRONG_READ, MISFIT, UNCOVERED],
         Flaw::JoinedEarly => &[WRONG_READ, MISFIT, REFUSED, RESYNC],
         _ => &[WRONG_READ, MISFIT],
     }

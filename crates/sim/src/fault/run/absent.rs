@@ -59,8 +59,8 @@ impl Run<'_> {
             return Ok(());
         }
         let there: SlotSet = full.iter().filter(|member| !chosen.contains(member)).map(|(slot, _)| *slot).collect();
-        let missing = (SlotSet::first_n(set.geometry.members()).minus(there)) | scars;
-        let survives = set.geometry.survives(missing);
+        let missing = (SlotSet::first_n(set.slots()).minus(there)) | scars;
+        let survives = set.survives(missing);
         let unsafe_scars = !scars.is_empty();
         for (_, drive) in &chosen {
             self.world.drive_mut(*drive).faults.gone = true;

@@ -13,7 +13,6 @@ use super::media::FlippedSector;
 use super::{Run, RunResult, Stop};
 use crate::fault::verdict::Fault;
 use crate::oracle::members::{superblock_on, Misfit};
-use crate::oracle::Members;
 
 /// A member: its slot, its drive, the start of its data.
 pub(super) type SoundMember = (Slot, DriveId, DriveLba);
@@ -120,8 +119,8 @@ impl Run<'_> {
             return Ok(());
         }
         let rows_among =
-            |members: &[SoundMember]| Members::known(&self.world, set.geometry.clone(), members).differing_rows();
-        let (all, logs) = (rows_among(&here), self.logged_stripes(number));
+            |members: &[SoundMember]| set.differing_rows(&self.world, members).map_err(|text| self.lost(text));
+        let (all, logs) = (rows_among(&here)?, self.logged_stripes(number));
         for (_, drive, _) in &here {
             let Some(superblock) = superblock_on(&self.world, *drive) else { continue };
             // The next start replays the log, or examines all rows without it.
@@ -131,7 +130,7 @@ impl Run<'_> {
             let is_newer =
                 |other| superblock_on(&self.world, other).is_some_and(|other| other.events > superblock.events);
             let with: Vec<SoundMember> = here.iter().copied().filter(|(_, other, _)| !is_newer(*other)).collect();
-            let rows = if with.len() == here.len() { all.clone() } else { rows_among(&with) };
+            let rows = if with.len() == here.len() { all.clone() } else { rows_among(&with)? };
             let bits = self.bits_of(*drive, &superblock);
             let uncovered = rows.iter().copied().find(|(slot, row)| {
                 let place = self.place_of_mark(number, *slot, *row);

@@ -67,7 +67,7 @@ impl Run<'_> {
     fn somewhere(&mut self) -> Option<(DriveId, DriveLba)> {
         let set = self.some_set();
         self.sets[set].note_places(&self.world);
-        let slot = Slot(u16::try_from(self.random.index(usize::from(self.sets[set].geometry.members()))).ok()?);
+        let slot = Slot(u16::try_from(self.random.index(usize::from(self.sets[set].slots()))).ok()?);
         self.some_place(set, slot).map(|(drive, lba, _)| (drive, lba))
     }
 
@@ -198,7 +198,7 @@ impl Run<'_> {
         self.sets[set].note_places(&self.world);
         let Some(status) = self.world.status(self.sets[set].array) else { return flipped };
         for _ in 0..places {
-            let members = usize::from(self.sets[set].geometry.members());
+            let members = usize::from(self.sets[set].slots());
             let slot = Slot(u16::try_from(self.random.index(members)).expect("few members"));
             let Some(drive) = drive_of(&status, slot) else { continue };
             let Some((_, lba, row)) = self.some_place(set, slot) else { continue };

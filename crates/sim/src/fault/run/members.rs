@@ -21,8 +21,7 @@ impl Run<'_> {
         let set = self.some_set();
         let status = self.world.status(self.sets[set].array)?;
         let absent = self.sets[set].absent(&self.world, &status);
-        let present: Vec<Slot> =
-            (0..self.sets[set].geometry.members()).map(Slot).filter(|s| !absent.contains(*s)).collect();
+        let present: Vec<Slot> = (0..self.sets[set].slots()).map(Slot).filter(|s| !absent.contains(*s)).collect();
         if present.is_empty() {
             return None;
         }
@@ -45,7 +44,7 @@ impl Run<'_> {
             return true;
         }
         let gone = absent | set.scarred(&self.world) | SlotSet::one(slot);
-        set.geometry.survives(gone) && !(set.dirty && set.has_parity())
+        set.survives(gone) && !(set.dirty && set.has_parity())
     }
 
     /// Lose a member; by default it loses its power.
@@ -159,7 +158,7 @@ impl Run<'_> {
         if !self.sets[set].is_redundant() || self.health(set) != Health::Optimal || !self.add_to(set) {
             return Ok(());
         }
-        let slot = Slot(u16::try_from(self.random.index(usize::from(self.sets[set].geometry.members()))).expect("few"));
+        let slot = Slot(u16::try_from(self.random.index(usize::from(self.sets[set].slots()))).expect("few"));
         let array = self.sets[set].array;
         let _ = self.admin(AdminCommand::Replace { array, slot, with: None });
         Ok(())
@@ -184,8 +183,8 @@ impl Run<'_> {
         self.sets[number].note_places(&self.world);
         let set = &self.sets[number];
         let gone = set.absent(&self.world, &status);
-        let needed: Vec<Slot> = (0..set.geometry.members()).map(Slot).filter(|slot| !gone.contains(*slot)).collect();
-        let needed = needed.into_iter().filter(|slot| !set.geometry.survives(gone | SlotSet::one(*slot)));
+        let needed: Vec<Slot> = (0..set.slots()).map(Slot).filter(|slot| !gone.contains(*slot)).collect();
+        let needed = needed.into_iter().filter(|slot| !set.survives(gone | SlotSet::one(*slot)));
         let needed: Vec<Slot> = needed.collect();
         // The engine does not know of sectors that it has not read yet.
         let unscarred = set.scarred(&self.world).is_empty();

@@ -14,6 +14,7 @@ mod phase;
 mod power;
 mod read_again;
 mod reading;
+mod reshape;
 mod room;
 mod second_array;
 mod stale;
@@ -333,6 +334,7 @@ impl<'a> Run<'a> {
             Action::Pause | Action::Resume | Action::StopScrub | Action::Rename | Action::Consistency => {
                 self.order(step.action)?;
             }
+            Action::Reshape(more) => self.reshape(more)?,
             Action::StartWithout(mask) => self.start_without(mask)?,
             Action::CheckDegraded(places) => self.check_degraded(places)?,
             Action::JournalJoin => self.join_journal()?,
@@ -355,6 +357,7 @@ impl<'a> Run<'a> {
         self.judge_second_array()?;
         self.judge_claims()?;
         self.hear_notices()?;
+        self.learn_capacity()?;
         self.note_journal();
         self.settle();
         self.note_members()?;

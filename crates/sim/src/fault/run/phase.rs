@@ -1,8 +1,8 @@
 //! Observation of the engine's phase, and waiting for one.
 
 use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
-use openraid_core::admin::{JournalState, MemberState, Session};
-use openraid_format::JOURNAL_RING_START;
+use openraid_core::admin::{ArrayStatus, JournalState, MemberState, ReshapeStage, Session};
+use openraid_format::{FeatureMap, JOURNAL_RING_START};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::{Run, RunResult};
@@ -113,8 +113,7 @@ impl Run<'_> {
         self.session.reseed(seed);
         let mut watch = self.watch();
         let mut left = match phase {
-            // These phases rarely happen twice.
-            Phase::Failing | Phase::TaskEnded | Phase::DestageWithoutJournal => 1,
+            _ if phase.is_single() => 1,
             _ => self.random.between(1, TIMES_MAX),
         };
         let mut held = false;
@@ -207,8 +206,34 @@ impl Run<'_> {
             phases.insert_if(failing, Phase::Failing);
             phases.insert_if(status.task.is_some(), Phase::TaskRuns);
             phases.insert_if(!matches!(status.session, Session::Off | Session::On), Phase::SessionMoves);
+            self.note_change(&status, &mut phases);
         }
         phases
+    }
+
+    /// Add the phase of a change of shape.
+    fn note_change(&self, status: &ArrayStatus, phases: &mut Phases) {
+        let (Some(reshape), Some(common)) = (&status.reshape, &status.superblock) else { return };
+        let is_marked = common.features.contains(FeatureMap::SHAPE_GUARD);
+        match (reshape.stage, common.change()) {
+            (ReshapeStage::Draining, _) => phases.insert(Phase::ShapeDrains),
+            (ReshapeStage::Beginning, _) if is_marked => phases.insert(Phase::ShapeAnnounced),
+            (ReshapeStage::Beginning, _) => phases.insert(Phase::ShapeBegins),
+            (ReshapeStage::Ending, Some(_)) => phases.insert(Phase::ShapeSettles),
+            (ReshapeStage::Ending, None) if is_marked => phases.insert(Phase::ShapeEndGuarded),
+            (ReshapeStage::Ending, None) => phases.insert(Phase::ShapeEnds),
+            (ReshapeStage::Moving, change) => {
+                phases.insert_if(phases.contains(Phase::FillOut), Phase::ShapeMoves);
+                phases.insert_if(phases.contains(Phase::FlushOut), Phase::ShapeFlushes);
+                let Some(change) = change.filter(|_| phases.contains(Phase::SuperblockOut)) else { return };
+                let drives =
+                    status.members.iter().filter_map(|member| superblock_on(&self.world, member.drive?)?.change());
+                let known: Vec<bool> = drives.map(|own| own.position == change.position).collect();
+                let (some, all) = (known.contains(&true), !known.contains(&false));
+                phases.insert_if(!some, Phase::ShapeWaveOne);
+                phases.insert_if(some && !all, Phase::ShapeWaveTwo);
+            }
+        }
     }
 
     /// Whether the drive's superblock is newer than those of other members, so that a cut is between two waves.

@@ -237,7 +237,8 @@ impl Run<'_> {
         for task in tasks {
             self.count(match task.kind {
                 TaskKind::Rebuild | TaskKind::Replace => Fault::CutInRebuild,
-                TaskKind::Resync | TaskKind::Reshape => Fault::CutInResync,
+                TaskKind::Resync => Fault::CutInResync,
+                TaskKind::Reshape => Fault::CutInReshape,
                 TaskKind::Check | TaskKind::Repair => Fault::CutInScrub,
             });
         }
@@ -417,7 +418,7 @@ impl Run<'_> {
         let Some(status) = self.world.status(self.sets[set].array) else { return Ok(()) };
         self.sets[set].dirty |= status.consistent_to != Sectors::MAX;
         let absent = self.sets[set].absent(&self.world, &status) | self.sets[set].scarred(&self.world);
-        for slot in absent & SlotSet::first_n(self.sets[set].geometry.members()) {
+        for slot in absent & SlotSet::first_n(self.sets[set].slots()) {
             self.open_hole(set, slot);
         }
         Ok(())

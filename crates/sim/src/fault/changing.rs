@@ -1,0 +1,153 @@
+//! Runs that change the shape of an array: it gets more members while hosts write and every fault happens.
+//!
+//! Half of them aim at the phases of a change. The others are random, aimed and swarm runs of other arrays with changes
+//! among their actions. This module has its own random numbers, so the runs of other kinds do not change.
+
+use openraid_core::admin::WriteCache;
+use openraid_core::geometry::Level;
+use openraid_format::MinorVersion;
+use openraid_units::{Nanos, Sectors};
+
+use super::phase::Phase;
+use super::scenario::{draw_shape, Action, ControllerEnd, Extras, Mode, Scenario, ScenarioStep};
+use crate::random::Random;
+use crate::rig::Loss;
+use crate::shape::Shape;
+
+/// The source of the random draws of such a run.
+const CHANGING: u64 = 241;
+/// Room before the data of each member for the movement of its start.
+const HEADROOM: Sectors = Sectors::kib(512);
+/// Number of plays of an aimed run.
+const PLAYS: (u64, u64) = (3, 9);
+
+impl Scenario {
+    /// The run of a seed that changes the shape of its array.
+    #[must_use]
+    pub fn changing(seed: u64) -> Self {
+        let mut random = Random::derived(seed, CHANGING);
+        let random = &mut random;
+        let is_aimed = random.chance(1, 2);
+        let mut run = match random.below(3) {
+            _ if is_aimed => Self::aimed(seed),
+            0 => Self::aimed(seed),
+            1 => Self::draw(seed),
+            _ => Self::swarm(seed),
+        };
+        run.shape = draw_parity(random);
+        (run.spans, run.ppl, run.spares) = (1, false, u16::try_from(random.below(3)).expect("few"));
+        if run.metadata == MinorVersion::V1_0 {
+            run.metadata = MinorVersion::V1_1;
+        }
+        if run.extras.far.is_zero() {
+            run.extras.far = HEADROOM;
+        }
+        run.policy.rebuild_rate = *random.pick(&[0, 0, 1, 20].map(Sectors::mib));
+        if is_aimed {
+            // Of arrays with a cache or a journal, the begin waits.
+            run.bitmap &= random.chance(1, 2);
+            if random.chance(2, 3) {
+                (run.policy.write_cache, run.journal) = (WriteCache::Through, None);
+            }
+            run.mode = if random.chance(5, 6) { Mode::Bounded } else { Mode::Unbounded };
+            run.extras = Extras { beside: false, ..run.extras };
+            run.steps = plays(random);
+        } else {
+            let changes = random.between(1, 2);
+            (0..changes).for_each(|_| add_change(&mut run.steps, random));
+        }
+        run
+    }
+}
+
+fn draw_parity(random: &mut Random) -> Shape {
+    let shape = loop {
+        let (shape, spans) = draw_shape(random);
+        if spans == 1 && matches!(shape.level, Level::Raid4 | Level::Raid5 | Level::Raid6) {
+            break shape;
+        }
+    };
+    // Small chunks: a small array has many positions.
+    let chunk = *random.pick(&[4, 4, 8, 16, 64].map(Sectors::kib));
+    Shape { chunk, data: chunk * random.between(6, 60), unequal: false, ..shape }
+}
+
+fn again(random: &mut Random) -> Option<u64> {
+    random.chance(1, 4).then(|| random.below(40))
+}
+
+fn end(random: &mut Random) -> ControllerEnd {
+    *random.pick(&[
+        ControllerEnd::Cut,
+        ControllerEnd::Cut,
+        ControllerEnd::Cut,
+        ControllerEnd::CutInPart,
+        ControllerEnd::Kill,
+    ])
+}
+
+/// Phases in which a change is met, those that are short more often.
+fn moment(random: &mut Random) -> Phase {
+    let other = [Phase::BetweenWaves, Phase::Answered, Phase::WriteOut, Phase::SuperblockOut];
+    match random.chance(1, 6) {
+        true => *random.pick(&other),
+        false => *random.pick(Phase::of_changes()),
+    }
+}
+
+/// Insert a change and a moment in it at a random place.
+fn add_change(steps: &mut Vec<ScenarioStep>, random: &mut Random) {
+    let at = random.index(steps.len() + 1);
+    let actions = [Action::Rest, Action::Reshape(random.between(1, 2)), Action::Until(moment(random), true)];
+    let actions = actions.map(|action| ScenarioStep { seed: random.bits(), action });
+    steps.splice(at..at, actions);
+}
+
+fn plays(random: &mut Random) -> Vec<ScenarioStep> {
+    let mut actions = vec![Action::Ask(random.between(1, 80)), Action::Rest];
+    for _ in 0..random.between(PLAYS.0, PLAYS.1) {
+        // It is passed over if a change is under way.
+        actions.push(Action::Reshape(random.between(1, 2)));
+        if random.chance(2, 3) {
+            actions.push(Action::Ask(random.between(1, 20)));
+        }
+        actions.push(Action::Until(moment(random), random.chance(4, 5)));
+        if random.chance(1, 2) {
+            actions.push(Action::Happen(random.between(1, 3)));
+        }
+        play_fault(random, &mut actions);
+        match random.below(8) {
+            0 => actions.push(Action::Rest),
+            1 => actions.push(Action::Look),
+            2 => actions.push(Action::Add),
+            3 => actions.push(Action::Happen(random.between(1, 60))),
+            4 => actions.push(Action::Flush),
+            _ => {}
+        }
+    }
+    actions.into_iter().map(|action| ScenarioStep { seed: random.bits(), action }).collect()
+}
+
+/// Something happens in the middle of a change.
+fn play_fault(random: &mut Random, actions: &mut Vec<Action>) {
+    let action = match random.below(20) {
+        0..=9 => Action::End(end(random), again(random)),
+        10 => Action::CutAndBack(again(random)),
+        11 => Action::Lose(*random.pick(&Loss::ALL)),
+        12 => Action::End(ControllerEnd::Stop, again(random)),
+        13 => Action::Latent(random.between(1, 4)),
+        14 => Action::Silence(Nanos::from_millis(random.between(1, 35_000))),
+        15 => Action::Reconnect(Nanos::from_millis(random.between(1, 15_000))),
+        16 => Action::Refuse,
+        17 => Action::Look,
+        _ => Action::Pause,
+    };
+    actions.push(action);
+    if action == Action::Pause {
+        actions.extend([Action::Ask(random.between(1, 30)), Action::Resume]);
+    }
+    if matches!(action, Action::Lose(_)) {
+        actions.extend([Action::Ask(random.between(1, 20)), Action::Until(moment(random), true)]);
+        actions.push(Action::CutAndBack(again(random)));
+    }
+}
