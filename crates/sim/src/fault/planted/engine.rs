@@ -60,8 +60,8 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::JoinedEarly => return BugRun::Swarm(250),
         Flaw::RoundOfOneSet => return BugRun::Swarm(52),
         Flaw::OverdueLate => return BugRun::Swarm(38),
+        Flaw::OffsetIgnored => return BugRun::Changing(20),
         Flaw::MovedBeforeShape
-        | Flaw::OffsetIgnored
         | Flaw::RoomFromMoved
         | Flaw::OldStripeRoundedUp
         | Flaw::PositionUnflushed
