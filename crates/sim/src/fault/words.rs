@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_run_is_named_in_the_words_of_its_user() {
-        let kib = openraid_units::Sectors::kib;
+        let kib = Sectors::kib;
         let raid10 = |layout| array(&Shape { data: kib(96), ..Shape::raid10(layout, 3, kib(4)) });
         for (layout, word) in [(0x102, "n2"), (0x201, "f2"), (0x1_0301, "o3"), (0x103, "n3")] {
             let expected = format!("RAID 10 ({word}) on 3 members of 96 KiB, chunks of 4 KiB, blocks of 512 bytes");
