@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use openraid_format::FeatureMap;
-use openraid_units::{DriveLba, Sectors, Slot};
+use openraid_units::{DriveLba, Sectors, SetLba, Slot};
 
 use super::reshape_plan::ReshapePlan;
 use super::set::{Member, Seat, Set, SlotMembers};
@@ -61,16 +61,24 @@ impl Set {
         self.shape.close_to(distance);
     }
 
+    /// Does a write to this address, or a read of it, wait until the boundary has passed it? In a failed set nothing moves any
+    /// more.
+    #[inline(always)]
+    pub(crate) fn is_closed(&self, at: SetLba, is_read: bool) -> bool {
+        self.shape.is_closed(at, is_read) && !self.has_failed()
+    }
+
     /// Everything up to this distance has moved, and the members were flushed. Returns the generation of superblocks that
     /// records it.
     pub(crate) fn record_position(&mut self, distance: Sectors) -> u64 {
         let change = self.shape.change().expect("its shape changes");
         let boundary = change.boundary(distance);
-        let filled = change.new_extent(boundary);
-        for slot in self.joined {
-            let index = self.places[slot.index()].member().expect("a joined slot has a member");
-            if let MemberState::Rebuilding { to } = &mut self.members[index as usize].state {
-                *to = filled;
+        if let Some(filled) = change.filled_at(boundary) {
+            for slot in self.joined {
+                let index = self.places[slot.index()].member().expect("a joined slot has a member");
+                if let MemberState::Rebuilding { to } = &mut self.members[index as usize].state {
+                    *to = filled;
+                }
             }
         }
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");

@@ -148,6 +148,11 @@ pub fn plan_reshape(
         return Err(ReshapeError::FewerMembers { now: old.raid_disks, asked: new.raid_disks });
     }
     let sides = (geometry_of(&old, common.size)?, geometry_of(&new, common.size)?);
+    if sides.1.capacity() < sides.0.capacity() {
+        // Backwards a change would begin, and hosts would lose the end of the array.
+        let (old, new) = (sides.0.capacity(), sides.1.capacity());
+        return Err(ReshapeError::Change(ChangeError::Smaller { old, new }));
+    }
     let need = new.raid_disks - from.raid_disks;
     let have = u16::try_from(spares.len()).unwrap_or(u16::MAX);
     if have < need {
@@ -256,9 +261,11 @@ fn plan_in(
         let plan = ReshapePlan { from, old, new, kind: PlanKind::Move, change, shift: shift_now, room };
         let tried = drives.iter().try_for_each(|member| plan.begin_on(&mut (*member).clone()));
         match tried {
-            Ok(()) if plan.change.has_room(plan.change.start()) => return Ok(plan),
+            Ok(()) if plan.change.has_room_everywhere() => return Ok(plan),
+            // The places of copies are not in the order of the set: some positions need more room.
+            Ok(()) if grows && shift < 4 * least => shift += least,
             Ok(()) => return Err(ReshapeError::NoStep),
-            Err(why) if shift == least => return Err(ReshapeError::NoRoom { shift: shift_now, why }),
+            Err(why) if shift == least || grows => return Err(ReshapeError::NoRoom { shift: shift_now, why }),
             Err(_) => shift = (shift / 2 - shift / 2 % least).max(least),
         }
     }

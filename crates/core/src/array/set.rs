@@ -22,6 +22,7 @@ use crate::background::Task;
 use crate::geometry::shape::{Shape, Side};
 use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
+use crate::planted::Flaw;
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::settings::Tuning;
@@ -520,7 +521,8 @@ impl Set {
         }
         let done = self.tasks.current().filter(|task| task.is_done(side, from.get(), to.get()));
         let by_task = done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one);
-        if side == Side::Old && self.shape.is_changing() {
+        let trusts = || self.metadata.as_ref().is_some_and(|own| own.planted.has(Flaw::NewMemberTrusted));
+        if side == Side::Old && self.shape.is_changing() && !trusts() {
             by_task
         } else {
             by_task | self.filled_before(to)
@@ -724,7 +726,7 @@ impl Set {
                 }
                 MemberState::Rebuilding { to } => {
                     writable.insert(slot);
-                    if self.shape.has_all_that_moved(to) {
+                    if self.shape.is_joined(slot, to) {
                         joined.insert(slot);
                     }
                 }

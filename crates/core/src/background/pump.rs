@@ -19,6 +19,7 @@ use crate::background::scrub::notice_ranges;
 use crate::background::start::{notice_finished, replacement_complete, start_task, task_finished};
 use crate::call::Call;
 use crate::events::Wake;
+use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::command::Owner;
 use crate::io::state::footprint::{narrow, Columns, Stretch, StripeRows};
@@ -204,8 +205,9 @@ fn pump_task(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool
         let set = sets.get(id);
         let task = set.tasks.task.as_ref().expect("just seen");
         let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
-        let place = task.course.place(from).1;
-        let passes = task.only_marked && !is_marked(set, task.kind, place, place + (to - from));
+        let (side, place) = task.course.place(from);
+        let is_forgotten = side == Side::New && call.planted().has(Flaw::BitForOneSide);
+        let passes = task.only_marked && (is_forgotten || !is_marked(set, task.kind, place, place + (to - from)));
         let op = if passes && ops.locks().is_empty() {
             None
         } else {

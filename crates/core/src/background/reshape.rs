@@ -48,9 +48,11 @@ pub(crate) fn pump_reshape(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_
     // Nothing is recorded any more if a member that is needed may have dropped data.
     let is_barred = lacks_frames || set.is_durability_lost();
     let gives_way = is_barred || set.tasks.is_paused() || is_task_due(sets, call.channels(), id);
-    reshape_of(sets.get_mut(id)).gives_way = gives_way;
+    let reshape = reshape_of(sets.get_mut(id));
+    reshape.gives_way = gives_way;
+    reshape.rests = reshape.next_unit_at > call.now() + RESHAPE_PATIENCE;
     let mut moved = begin_change(sets, id) | end_epoch(sets, id, is_looked_up, call);
-    moved |= open_rest(sets, id, call.now());
+    moved |= open_rest(sets, id);
     moved |= end_record(sets, id, call);
     if sets.get(id).tasks.reshape().is_none() {
         // The set has its new shape.
@@ -95,7 +97,8 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
 /// If the epoch before has ended, what waited for that goes on.
 fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> bool {
     let set = sets.get_mut(id);
-    let is_over = !is_looked_up && set.ops().is_old_empty() || call.planted().has(Flaw::LateRead);
+    let has_looked_up = is_looked_up && !call.planted().has(Flaw::FootprintKept);
+    let is_over = !has_looked_up && set.ops().is_old_empty() || call.planted().has(Flaw::LateRead);
     if set.ops().awaited().is_none() || !is_over {
         return false;
     }
@@ -114,11 +117,11 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> boo
 }
 
 /// If no unit is to begin soon, or a write waits, the rest of the closed stretch is open to writes again.
-fn open_rest(sets: &mut Sets, id: SetId, now: Instant) -> bool {
+fn open_rest(sets: &mut Sets, id: SetId) -> bool {
     let set = sets.get_mut(id);
     let is_barred = set.is_durability_lost();
     let reshape = reshape_of(set);
-    let waits = reshape.gives_way || reshape.must_let_writes_in() || reshape.next_unit_at > now + RESHAPE_PATIENCE;
+    let waits = reshape.gives_way || reshape.must_let_writes_in() || reshape.rests;
     if is_barred && reshape.in_flight == 0 && reshape.stage == MoveStage::Moving {
         // What has moved and is not recorded stays on the old side.
         reshape.moved = reshape.recorded;
@@ -145,7 +148,7 @@ fn close_more(sets: &mut Sets, id: SetId, planted: Planted) -> bool {
         return false;
     }
     let is_far = reshape.closed >= reshape.moved + RESHAPE_WINDOW.max(reshape.unit * 2);
-    if is_far || reshape.gives_way || reshape.must_let_writes_in() {
+    if is_far || reshape.gives_way || reshape.must_let_writes_in() || reshape.rests {
         return false;
     }
     let change = set.shape().change().expect("it has one");
@@ -425,8 +428,8 @@ pub(crate) fn reshape_deadline(set: &Set, ops: &Ops) -> Option<Instant> {
     let reshape = set.tasks.reshape()?;
     let depth = set.policy().background_depth;
     let unit = ops.may_make_background_op() && reshape.may_begin_unit(depth);
-    let may_flush = !set.tasks.has_flushes() && !set.is_durability_lost();
+    let may_flush = !set.tasks.has_flushes() && !set.is_durability_lost() && set.is_failure_durable();
     let records = reshape.stage == MoveStage::Moving && reshape.moved > reshape.recorded && may_flush;
-    let unit = unit.then_some(reshape.next_unit_at);
+    let unit = (unit || reshape.rests).then_some(reshape.next_unit_at);
     unit.into_iter().chain(records.then_some(reshape.next_record)).min()
 }

@@ -51,6 +51,8 @@ pub(crate) struct ReshapeTask {
     is_cancelled: bool,
     /// It is paused, or another task goes first.
     pub(in crate::background) gives_way: bool,
+    /// No unit begins soon: its rate is low, or a unit has failed. Until then nothing is closed.
+    pub(in crate::background) rests: bool,
     pub(in crate::background) next_unit_at: Instant,
     pub(in crate::background) next_record: Instant,
 }
@@ -127,6 +129,7 @@ impl ReshapeTask {
             is_awaited: false,
             is_cancelled: false,
             gives_way: false,
+            rests: false,
             next_unit_at: now,
             next_record: now + RESHAPE_RECORD_INTERVAL,
         }

@@ -51,7 +51,7 @@ impl Controller {
         let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).shape());
         let len = run.min(left.sectors_floor());
         let set = self.sets.get(set_id);
-        if set.shape().is_closed(set_lba, false) {
+        if set.is_closed(set_lba, false) {
             if let Some(reshape) = self.sets.get_mut(set_id).tasks.reshape_mut() {
                 reshape.want_boundary();
             }

@@ -51,7 +51,7 @@ impl Controller {
         let (array, is_read) = (request.array(), request.is_read());
         let volume = self.arrays.get(array).volume();
         let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).shape());
-        if self.sets.get(set).shape().is_closed(set_lba, is_read) {
+        if self.sets.get(set).is_closed(set_lba, is_read) {
             self.wait_for_boundary(index, set);
             return false;
         }

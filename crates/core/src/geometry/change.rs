@@ -260,9 +260,13 @@ impl ShapeChange {
             _ => len,
         }
     }
-    /// Sectors of a member, from the start of its data, that addresses before this boundary take in the new geometry.
-    pub(crate) fn new_extent(&self, boundary: SetLba) -> Sectors {
-        self.new.extent_below(boundary)
+    /// See [`filled_at`].
+    pub(crate) fn filled_at(&self, boundary: SetLba) -> Option<Sectors> {
+        filled_at(&self.new, self.direction, boundary)
+    }
+    /// Does the change fill the member in this slot? Then the slot has no data on the old side.
+    pub(crate) fn fills(&self, slot: Slot) -> bool {
+        slot.0 < self.old.members().min(self.new.members()) && !self.shared.contains(slot)
     }
 
     /// The side of an address if everything up to `moved` has moved, and the address from which on another answer holds.
@@ -331,6 +335,17 @@ impl ShapeChange {
         recorded == self.end() || self.free_until(recorded) != recorded
     }
 
+    /// The same at each position at which a change from its start can stop.
+    pub(crate) fn has_room_everywhere(&self) -> bool {
+        // The places of chunks repeat, and with more data columns the room only grows.
+        let period = match (&self.old, &self.new) {
+            (Geometry::Mirror(old), Geometry::Mirror(new)) => lcm(row_of(old).0, row_of(new).0).saturating_mul(2),
+            _ => self.step.0,
+        };
+        let stops = self.total().0.min(period).div_ceil(self.step.0).max(1);
+        (0..stops).all(|stop| self.has_room(self.boundary(self.step * stop)))
+    }
+
     /// The least shift, without its sign, that md takes. With it a set with parity, or with near copies that divide the
     /// members, has room at every multiple of the step. Other mirrors may need more at some positions.
     pub(crate) fn least_shift(&self) -> Sectors {
@@ -342,6 +357,15 @@ impl ShapeChange {
             (Geometry::Mirror(old), Geometry::Mirror(new)) => group_of(old).max(group_of(new)),
             _ => Sectors::ZERO,
         }
+    }
+}
+
+/// Sectors that a member which a change to this geometry fills has when everything up to this boundary has moved. Backwards
+/// nothing says what it has, because marks of members count from the start of their data.
+pub(crate) fn filled_at(new: &Geometry, direction: Direction, boundary: SetLba) -> Option<Sectors> {
+    match direction {
+        Direction::Forward => Some(new.extent_below(boundary)),
+        Direction::Backward => None,
     }
 }
 
@@ -360,6 +384,11 @@ impl Geometry {
 fn group_of(mirror: &Mirror) -> Sectors {
     let (_, far) = mirror.near_and_far().unwrap_or((1, 1));
     mirror.chunk().unwrap_or(Sectors::ZERO) * u64::from(far)
+}
+
+/// Sectors of the set after which the places of its chunks repeat.
+fn row_of(mirror: &Mirror) -> Sectors {
+    mirror.chunk().unwrap_or(Sectors::ZERO) * u64::from(mirror.members())
 }
 
 /// Step and unit of sets with parity; and whether a row of the new geometry has more data.

@@ -24,7 +24,7 @@ use super::{Geometry, Mirror, Parity};
 use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;
 use alloc::boxed::Box;
-use openraid_units::{MemberLba, Sectors, SetLba};
+use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
 /// A part of a set with one geometry. Only a shape names it. A number of a stripe, and a sector of a member, belong to a
 /// side.
@@ -240,9 +240,12 @@ impl Shape {
                 .is_none_or(|changing| changing.change.on(Side::New).survives(missing.minus(joined)))
     }
 
-    /// Has a member that the change fills up to here all that has moved? None if the shape is steady.
-    pub(crate) fn has_all_that_moved(&self, to: Sectors) -> bool {
-        self.changing.as_ref().is_some_and(|changing| changing.change.new_extent(changing.moved) <= to)
+    /// Has the member in this slot, which the change fills up to here, all that has moved? Not if the shape is steady.
+    pub(crate) fn is_joined(&self, slot: Slot, to: Sectors) -> bool {
+        let filled_to = |changing: &Changing| changing.change.filled_at(changing.moved);
+        let fills = |changing: &Changing| changing.change.fills(slot);
+        let changing = self.changing.as_deref().filter(|changing| fills(changing));
+        changing.and_then(filled_to).is_some_and(|need| need <= to)
     }
 
     /// The change that is under way.

@@ -5,7 +5,7 @@ use openraid_format::{FeatureMap, MdLevel, ReshapeView, ShapeFields, Superblock}
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
 use super::{AssembleError, Assembly, Candidate, Membership, PlannedMember};
-use crate::geometry::change::{ShapeChange, Shift};
+use crate::geometry::change::{filled_at, ShapeChange, Shift};
 use crate::geometry::shape::{Shape, Side};
 use crate::geometry::takeover::five_of;
 use crate::geometry::{Geometry, Level, SetSpec};
@@ -40,7 +40,6 @@ fn without_q(six: &ShapeFields) -> ShapeFields {
 
 /// Take a superblock to the direction of the newest one, where the change turns around.
 fn turn(superblock: &mut Superblock, newest: &Superblock) {
-    superblock.features.set(GUARDS, false);
     let (Some(own), Some(turned)) = (superblock.change(), newest.change()) else { return };
     let is_before = (own.old, own.new) == (turned.new, turned.old) && superblock.events + 1 == newest.events;
     if is_before {
@@ -61,43 +60,69 @@ pub(super) fn is_guarded(candidate: &Candidate) -> bool {
 
 /// The candidates without that mark. A change whose begin was cut has moved nothing, so it is taken back. One whose end was
 /// cut has moved everything, so members that do not know the end yet are taken to it. The same holds for a change of level
-/// in which nothing moves.
+/// in which nothing moves. A start that did so may have been cut in its turn, so the newest superblock may say the result
+/// without the mark.
 pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
     let mut candidates = candidates.to_vec();
-    let newest = candidates.iter().max_by_key(|candidate| candidate.superblock.events);
-    let Some(newest) = newest.filter(|candidate| is_guarded(candidate)).map(|candidate| candidate.superblock.clone())
-    else {
-        candidates.iter_mut().for_each(|candidate| candidate.superblock.features.set(GUARDS, false));
-        return candidates;
-    };
-    if newest.features.contains(FeatureMap::TURN_GUARD) {
-        candidates.iter_mut().for_each(|candidate| turn(&mut candidate.superblock, &newest));
-        return candidates;
-    }
-    let shape = match newest.change() {
-        Some(change) if newest.features.contains(FeatureMap::LEVEL_GUARD) => without_q(&change.old),
-        Some(change) => change.old,
-        None => newest.shape(),
+    // Of two with the same events, the marked one says what was under way: a start has made the other one.
+    let newest = candidates.iter().max_by_key(|candidate| (candidate.superblock.events, is_guarded(candidate)));
+    let Some(newest) = newest.map(|newest| newest.superblock.clone()) else { return candidates };
+    let settle = if !newest.features.contains(FeatureMap::SHAPE_GUARD) {
+        follow
+    } else if newest.features.contains(FeatureMap::TURN_GUARD) {
+        turn
+    } else if newest.change().is_some() {
+        take_back
+    } else {
+        take_to_end
     };
     for superblock in candidates.iter_mut().map(|candidate| &mut candidate.superblock) {
+        settle(superblock, &newest);
         superblock.features.set(GUARDS, false);
-        if newest.change().is_some() {
-            superblock.forget_change();
-        } else {
-            // A member that the change has filled.
-            if superblock
-                .change()
-                .is_some_and(|change| superblock.recovery_offset().is_some_and(|to| is_all(to, &change)))
-            {
-                superblock.set_recovery_offset(None);
-            }
-            superblock.end_change();
-        }
-        if superblock.events + 1 >= newest.events {
-            superblock.set_shape(&shape);
-        }
     }
     candidates
+}
+
+/// The shape before a change whose begin is marked in this superblock.
+fn shape_before(marked: &Superblock) -> ShapeFields {
+    match marked.change() {
+        Some(change) if marked.features.contains(FeatureMap::LEVEL_GUARD) => without_q(&change.old),
+        Some(change) => change.old,
+        None => marked.shape(),
+    }
+}
+
+/// The begin of the change is taken back.
+fn take_back(superblock: &mut Superblock, newest: &Superblock) {
+    if superblock.change().is_some() {
+        superblock.forget_change();
+    }
+    if superblock.events + 1 >= newest.events {
+        superblock.set_shape(&shape_before(newest));
+    }
+}
+
+/// The change has ended.
+fn take_to_end(superblock: &mut Superblock, newest: &Superblock) {
+    if let Some(change) = superblock.change() {
+        // A member that the change has filled.
+        if superblock.recovery_offset().is_some_and(|to| is_all(to, &change)) {
+            superblock.set_recovery_offset(None);
+        }
+        superblock.end_change();
+    }
+    if superblock.events + 1 >= newest.events {
+        superblock.set_shape(&newest.shape());
+    }
+}
+
+/// A start has taken back the begin, and this superblock does not know that yet.
+fn follow(superblock: &mut Superblock, newest: &Superblock) {
+    let is_marked = superblock.features.contains(FeatureMap::SHAPE_GUARD) && superblock.events + 1 >= newest.events;
+    if is_marked && newest.change().is_none() && superblock.change().is_some() && shape_before(superblock) == newest.shape() {
+        superblock.forget_change();
+        superblock.set_shape(&newest.shape());
+    }
 }
 
 /// The geometry of a set with these members, before the change if one is under way, and the change.
@@ -119,13 +144,7 @@ where
     M: Iterator<Item = (&'a Superblock, Membership)>,
 {
     let Some(change) = common.change() else {
-        let fields = ShapeFields {
-            level: common.level,
-            layout: common.layout,
-            chunk: common.chunk,
-            raid_disks: common.raid_disks,
-        };
-        return geometry_of(&fields, members(), common).map(Shape::steady);
+        return geometry_of(&common.shape(), members(), common).map(Shape::steady);
     };
     let old = geometry_of(&change.old, members(), common)?;
     let new = geometry_of(&change.new, members(), common)?;
@@ -144,9 +163,9 @@ where
     let mut shifts = alloc::vec![least; usize::from(slots_of(common))];
     known().for_each(|(slot, shift)| shifts[slot.index()] = shift);
     // A member that is rebuilt for both sides gets its old places before anything moves on.
-    let need = new.extent_below(change.position);
+    let need = filled_at(&new, change.direction, change.position);
     let is_filled = |verdict: Membership| match verdict {
-        Membership::Rebuilding(slot, to) if to >= need => Some(slot),
+        Membership::Rebuilding(slot, to) if need.is_some_and(|need| need <= to) => Some(slot),
         _ => None,
     };
     let filled = members().filter_map(|(_, verdict)| is_filled(verdict)).collect();
@@ -207,7 +226,7 @@ pub(super) fn is_same_change(superblock: &Superblock, common: &Superblock) -> bo
 /// Slots that the change fills, and that have everything that has moved.
 pub(super) fn joined(verdicts: &[Membership], shape: &Shape) -> SlotSet {
     let has_moved = |verdict: &Membership| match verdict {
-        Membership::Rebuilding(slot, to) if shape.has_all_that_moved(*to) => Some(*slot),
+        Membership::Rebuilding(slot, to) if shape.is_joined(*slot, *to) => Some(*slot),
         _ => None,
     };
     verdicts.iter().filter_map(has_moved).collect()

@@ -25,6 +25,7 @@ use crate::io::state::search::Part;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::{hold_for_commands, release_work, start_op};
 use crate::limits::{MEMBERS_MAX, OP_COMMANDS_MAX, REGION_SECTORS, ZERO_SECTORS};
+use crate::planted::Flaw;
 use crate::reason::FailReason;
 
 /// Maximum number of parts of one move in work.
@@ -184,7 +185,7 @@ impl OpIo<'_> {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         let block = Band::of(set, &op, band);
-        if !op.of_move().lost.is_empty() {
+        if !op.of_move().lost.is_empty() && !self.call.planted().has(Flaw::LostBecomesZero) {
             self.record_lost_columns(index, &block);
         }
         self.ops[index].phase = if band + 1 == block.bands { Phase::Recording } else { Phase::ReadingOld };
