@@ -1,5 +1,5 @@
-//! Keeps a run as a file for a test: `keep [--aimed | --swarm] SEED [FILE TITLE WHY CONDITION...]`, `keep --show FILE...`, or
-//! `keep --renew FILE FIRST LAST`.
+//! Keeps a run as a file for a test: `keep [--aimed | --swarm | --changing] SEED [FILE TITLE WHY CONDITION...]`,
+//! `keep --show FILE...`, or `keep --renew FILE FIRST LAST`.
 //!
 //! With a seed alone it prints the faults, phases and decisions that the run meets: choose the ones that the loss
 //! needs. A run that still loses data is shrunk before it is written. The conditions must then hold in the shrunk run.
@@ -8,7 +8,7 @@
 //! `--show` prints all conditions that kept runs meet, to choose others for their files.
 //!
 //! `--renew` replaces a run that no longer meets its conditions with another run of the same array: the steps of the
-//! first seed in the range that meets them, as a random, an aimed or a swarm run draws them.
+//! first seed in the range that meets them, as a random, an aimed, a swarm or a changing run draws them.
 
 use std::process::ExitCode;
 
@@ -35,6 +35,7 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
     let draw: fn(u64) -> Scenario = match words.first().map(String::as_str) {
         Some("--aimed") => Scenario::aimed,
         Some("--swarm") => Scenario::swarm,
+        Some("--changing") => Scenario::changing,
         _ => Scenario::draw,
     };
     words.drain(..usize::from(words.first().is_some_and(|word| word.starts_with("--"))));
@@ -83,7 +84,7 @@ fn renew(words: &[String]) -> Result<(), String> {
     };
     let number = |word: &String| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));
     let old = read(file)?;
-    let draws: [fn(u64) -> Scenario; 3] = [Scenario::draw, Scenario::aimed, Scenario::swarm];
+    let draws: [fn(u64) -> Scenario; 4] = [Scenario::draw, Scenario::aimed, Scenario::swarm, Scenario::changing];
     let seeds = number(first)?..=number(last)?;
     for (seed, drawn) in seeds.flat_map(|seed| draws.map(|draw| (seed, draw(seed)))) {
         // A bounded run has none of the faults that only unbounded runs have.

@@ -7,7 +7,7 @@ use openraid_sim::fault::{report, Fault, Phase, Scenario};
 use support::{seeds, unharmed};
 
 /// Number of runs in the slice, and in the long run.
-const SLICE: u64 = 160;
+const SLICE: u64 = 240;
 const WHOLE: u64 = 10_000;
 
 #[test]

@@ -1,7 +1,10 @@
-//! Runs that change the shape of an array: it gets more members while hosts write and every fault happens.
+//! Runs that change the shape of an array: it gets more members, another chunk or another layout, while hosts write and
+//! every fault happens.
 //!
 //! Half of them aim at the phases of a change. The others are random, aimed and swarm runs of other arrays with changes
 //! among their actions. This module has its own random numbers, so the runs of other kinds do not change.
+
+use std::fmt;
 
 use openraid_core::admin::WriteCache;
 use openraid_core::geometry::Level;
@@ -10,16 +13,61 @@ use openraid_units::{Nanos, Sectors};
 
 use super::phase::Phase;
 use super::scenario::{draw_shape, Action, ControllerEnd, Extras, Mode, Scenario, ScenarioStep};
+use super::worded::worded;
 use crate::random::Random;
 use crate::rig::Loss;
 use crate::shape::Shape;
 
 /// The source of the random draws of such a run.
 const CHANGING: u64 = 241;
-/// Room before the data of each member for the movement of its start.
-const HEADROOM: Sectors = Sectors::kib(512);
+/// Room before the data of each member for the movement of its start, in KiB. If it is used up, changes go backwards into
+/// the room after the data.
+const HEADROOM: [u64; 5] = [128, 512, 512, 512, 1024];
+/// Layouts of RAID 10 whose data can move.
+const MIRRORS: [u32; 4] = [0x102, 0x1_0201, 0x103, 0x1_0301];
 /// Number of plays of an aimed run.
 const PLAYS: (u64, u64) = (3, 9);
+
+worded! {
+    /// What changes in the shape of an array.
+    ShapeWish
+    /// A member more.
+    OneMore = "one member more";
+    /// Two members more.
+    TwoMore = "two members more";
+    /// A chunk of another size.
+    Chunk = "another chunk";
+    /// The order of data and parity, or the places of copies.
+    Layout = "another layout";
+    /// Both at once.
+    ChunkAndLayout = "another chunk and layout";
+    /// Both at once.
+    OneMoreAndChunk = "one member more and another chunk";
+}
+
+impl ShapeWish {
+    /// Number of new members.
+    #[must_use]
+    pub const fn members(self) -> u16 {
+        match self {
+            Self::OneMore | Self::OneMoreAndChunk => 1,
+            Self::TwoMore => 2,
+            Self::Chunk | Self::Layout | Self::ChunkAndLayout => 0,
+        }
+    }
+
+    /// Whether the chunk changes.
+    #[must_use]
+    pub const fn has_chunk(self) -> bool {
+        matches!(self, Self::Chunk | Self::ChunkAndLayout | Self::OneMoreAndChunk)
+    }
+
+    /// Whether the layout changes.
+    #[must_use]
+    pub const fn has_layout(self) -> bool {
+        matches!(self, Self::Layout | Self::ChunkAndLayout)
+    }
+}
 
 impl Scenario {
     /// The run of a seed that changes the shape of its array.
@@ -34,13 +82,13 @@ impl Scenario {
             1 => Self::draw(seed),
             _ => Self::swarm(seed),
         };
-        run.shape = draw_parity(random);
+        run.shape = draw_changeable(random);
         (run.spans, run.ppl, run.spares) = (1, false, u16::try_from(random.below(3)).expect("few"));
         if run.metadata == MinorVersion::V1_0 {
             run.metadata = MinorVersion::V1_1;
         }
         if run.extras.far.is_zero() {
-            run.extras.far = HEADROOM;
+            run.extras.far = Sectors::kib(*random.pick(&HEADROOM));
         }
         run.policy.rebuild_rate = *random.pick(&[0, 0, 1, 20].map(Sectors::mib));
         if is_aimed {
@@ -60,16 +108,25 @@ impl Scenario {
     }
 }
 
-fn draw_parity(random: &mut Random) -> Shape {
+fn draw_changeable(random: &mut Random) -> Shape {
     let shape = loop {
         let (shape, spans) = draw_shape(random);
-        if spans == 1 && matches!(shape.level, Level::Raid4 | Level::Raid5 | Level::Raid6) {
+        let fits = match shape.level {
+            Level::Raid4 | Level::Raid5 | Level::Raid6 => true,
+            Level::Raid10 => MIRRORS.contains(&shape.layout),
+            _ => false,
+        };
+        if spans == 1 && fits {
             break shape;
         }
     };
     // Small chunks: a small array has many positions.
     let chunk = *random.pick(&[4, 4, 8, 16, 64].map(Sectors::kib));
     Shape { chunk, data: chunk * random.between(6, 60), unequal: false, ..shape }
+}
+
+fn wish(random: &mut Random) -> ShapeWish {
+    *random.pick(ShapeWish::ALL)
 }
 
 fn again(random: &mut Random) -> Option<u64> {
@@ -98,7 +155,7 @@ fn moment(random: &mut Random) -> Phase {
 /// Insert a change and a moment in it at a random place.
 fn add_change(steps: &mut Vec<ScenarioStep>, random: &mut Random) {
     let at = random.index(steps.len() + 1);
-    let actions = [Action::Rest, Action::Reshape(random.between(1, 2)), Action::Until(moment(random), true)];
+    let actions = [Action::Rest, Action::Reshape(wish(random)), Action::Until(moment(random), true)];
     let actions = actions.map(|action| ScenarioStep { seed: random.bits(), action });
     steps.splice(at..at, actions);
 }
@@ -107,7 +164,7 @@ fn plays(random: &mut Random) -> Vec<ScenarioStep> {
     let mut actions = vec![Action::Ask(random.between(1, 80)), Action::Rest];
     for _ in 0..random.between(PLAYS.0, PLAYS.1) {
         // It is passed over if a change is under way.
-        actions.push(Action::Reshape(random.between(1, 2)));
+        actions.push(Action::Reshape(wish(random)));
         if random.chance(2, 3) {
             actions.push(Action::Ask(random.between(1, 20)));
         }
@@ -147,6 +204,10 @@ fn play_fault(random: &mut Random, actions: &mut Vec<Action>) {
         actions.extend([Action::Ask(random.between(1, 30)), Action::Resume]);
     }
     if matches!(action, Action::Lose(_)) {
+        if random.chance(1, 3) {
+            // Without that member, a block may be lost.
+            actions.push(Action::Latent(random.between(1, 4)));
+        }
         actions.extend([Action::Ask(random.between(1, 20)), Action::Until(moment(random), true)]);
         actions.push(Action::CutAndBack(again(random)));
     }

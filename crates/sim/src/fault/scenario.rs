@@ -11,6 +11,7 @@ use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
 use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
 
+use super::changing::ShapeWish;
 use super::phase::Phase;
 use crate::drive::{DriveSpec, FreshContent, Latency};
 use crate::random::Random;
@@ -156,8 +157,8 @@ pub enum Action {
     Pause,
     /// It goes on.
     Resume,
-    /// An array with parity begins to get this number of members more. Missing spares are added.
-    Reshape(u64),
+    /// The shape of an array begins to change. Missing spares are added.
+    Reshape(ShapeWish),
     /// A check or a repair is stopped.
     StopScrub,
     /// A set gets another name.

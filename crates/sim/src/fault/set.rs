@@ -15,7 +15,7 @@ use openraid_core::slots::SlotSet;
 use openraid_format::{PplPlace, Role, SetName, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
-pub use change::SetChange;
+pub use change::{fields_of, Differing, SetChange};
 
 use super::rows::Rows;
 use crate::oracle::members::superblock_on;
@@ -436,7 +436,14 @@ impl Set {
     /// The array's sectors in a row. If the set has no rows: at that place of the member.
     #[must_use]
     pub fn of_row(&self, slot: Slot, row: MemberLba) -> Vec<u64> {
-        let inside: Vec<SetLba> = match &self.geometry {
+        self.of_row_in(&self.geometry, slot, row)
+    }
+
+    fn of_row_in(&self, geometry: &Geometry, slot: Slot, row: MemberLba) -> Vec<u64> {
+        if slot.0 >= geometry.members() {
+            return Vec::new();
+        }
+        let inside: Vec<SetLba> = match geometry {
             Geometry::Parity(parity) => match parity.stripe_at(row) {
                 Some((stripe, within)) => {
                     (0..parity.data_columns()).map(|column| parity.set_lba(stripe, column, within)).collect()

@@ -120,9 +120,7 @@ impl fmt::Display for Action {
                 write!(f, "the connection to a drive is away for {time}, and its commands are repeated")
             }
             Self::Pause => f.write_str("the background work is held"),
-            Self::Reshape(more) => {
-                write!(f, "an array with parity begins to get {} more", count(*more, "member", "members"))
-            }
+            Self::Reshape(wish) => write!(f, "an array begins to get {wish}"),
             Self::Resume => f.write_str("the background work goes on"),
             Self::StopScrub => f.write_str("a check or repair is stopped"),
             Self::Rename => f.write_str("the array gets another name"),

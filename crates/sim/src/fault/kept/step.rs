@@ -5,6 +5,7 @@ use std::fmt;
 use openraid_units::Nanos;
 
 use super::value::Value;
+use crate::fault::changing::ShapeWish;
 use crate::fault::phase::Phase;
 use crate::fault::scenario::{Action, ControllerEnd, ScenarioStep};
 use crate::rig::Loss;
@@ -35,6 +36,7 @@ impl fmt::Display for Line {
             Action::CutAndLose(again) => write!(f, "cut-and-lose {}", again.words()),
             Action::CutAndBack(again) => write!(f, "cut-and-back {}", again.words()),
             Action::Until(phase, busy) => write!(f, "until {} {phase}", if busy { "busy" } else { "idle" }),
+            Action::Reshape(wish) => write!(f, "reshape {wish}"),
             other => unreachable!("{other:?} is in one of the tables"),
         }
     }
@@ -95,7 +97,6 @@ const COUNTED: &[(&str, CountedAction)] = &[
     ("fill", Action::Fill),
     ("start-without", Action::StartWithout),
     ("check-degraded", Action::CheckDegraded),
-    ("reshape", Action::Reshape),
 ];
 
 /// The word of an action that has details, and whether an action is of that kind.
@@ -112,6 +113,7 @@ const DETAILED: &[DetailedAction] = &[
     ("cut-and-lose", |action| matches!(action, Action::CutAndLose(_))),
     ("cut-and-back", |action| matches!(action, Action::CutAndBack(_))),
     ("until", |action| matches!(action, Action::Until(..))),
+    ("reshape", |action| matches!(action, Action::Reshape(_))),
 ];
 
 impl Action {
@@ -139,8 +141,7 @@ fn number_of(action: Action) -> Option<u64> {
         | Action::Patrol(n)
         | Action::Fill(n)
         | Action::StartWithout(n)
-        | Action::CheckDegraded(n)
-        | Action::Reshape(n) => Some(n),
+        | Action::CheckDegraded(n) => Some(n),
         _ => None,
     }
 }
@@ -165,6 +166,7 @@ fn action(words: &str) -> Option<Action> {
         "silence" => Nanos::from_words(rest).map(Action::Silence),
         "lose" => Loss::from_words(rest).map(Action::Lose),
         "journal-lose" => Loss::from_words(rest).map(Action::JournalLose),
+        "reshape" => ShapeWish::from_words(rest).map(Action::Reshape),
         "cut-and-lose" => Value::from_words(rest).map(Action::CutAndLose),
         "cut-and-back" => Value::from_words(rest).map(Action::CutAndBack),
         "end" => {

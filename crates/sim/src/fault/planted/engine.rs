@@ -68,6 +68,10 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         | Flaw::AnswerAheadOfPosition
         | Flaw::EndUnguarded
         | Flaw::GrownTooEarly
+        | Flaw::LostBecomesZero
+        | Flaw::FootprintKept
+        | Flaw::NewMemberTrusted
+        | Flaw::BitForOneSide
         | Flaw::LateRead => return BugRun::Changing(1),
     })
 }
@@ -100,6 +104,10 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
         | Flaw::OldStripeRoundedUp
         | Flaw::PositionUnflushed
         | Flaw::AnswerAheadOfPosition
+        | Flaw::LostBecomesZero
+        | Flaw::FootprintKept
+        | Flaw::NewMemberTrusted
+        | Flaw::BitForOneSide
         | Flaw::LateRead => &[WRONG_READ, MISFIT, UNCOVERED],
         Flaw::JoinedEarly => &[WRONG_READ, MISFIT, REFUSED, RESYNC],
         _ => &[WRONG_READ, MISFIT],

@@ -11,6 +11,7 @@ use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use super::media::FlippedSector;
 use super::{Run, RunResult, Stop};
+use crate::fault::set::{Differing, Set};
 use crate::fault::verdict::Fault;
 use crate::oracle::members::{superblock_on, Misfit};
 
@@ -55,13 +56,14 @@ impl Run<'_> {
             return Vec::new();
         }
         let misfits = self.sets[set].members(&self.world).misfits();
-        misfits.into_iter().filter(|misfit| !self.is_trimmed(set, misfit.slot, misfit.row)).collect()
+        let is_trimmed = |misfit: &Misfit| self.is_trimmed(set, |set| set.of_row(misfit.slot, misfit.row));
+        misfits.into_iter().filter(|misfit| !is_trimmed(misfit)).collect()
     }
 
     /// Whether hosts have trimmed all of a row whose copies may differ then.
-    fn is_trimmed(&self, set: usize, slot: Slot, row: MemberLba) -> bool {
+    fn is_trimmed(&self, set: usize, sectors: impl FnOnce(&Set) -> Vec<u64>) -> bool {
         let trimmed = |sector: u64| self.session.trims.iter().any(|range| range.contains(&(sector * 512)));
-        self.may_copies_differ(set) && self.sets[set].of_row(slot, row).into_iter().all(trimmed)
+        self.may_copies_differ(set) && sectors(&self.sets[set]).into_iter().all(trimmed)
     }
 
     /// Whether copies may differ where hosts have trimmed: drives that read differently after a discard.
@@ -132,8 +134,8 @@ impl Run<'_> {
             let with: Vec<SoundMember> = here.iter().copied().filter(|(_, other, _)| !is_newer(*other)).collect();
             let rows = if with.len() == here.len() { all.clone() } else { rows_among(&with)? };
             let bits = self.bits_of(*drive, &superblock);
-            let uncovered = rows.iter().copied().find(|(slot, row)| {
-                let place = self.place_of_mark(number, *slot, *row);
+            let uncovered = rows.iter().find(|differing| {
+                let place = set.place_of_mark(differing);
                 let marked = match &bits {
                     Some((chunk, bits)) => {
                         let bit = usize::try_from(place / chunk).expect("a small bitmap");
@@ -141,10 +143,10 @@ impl Run<'_> {
                     }
                     None => superblock.resync_position().is_some_and(|from| from.get() <= place),
                 };
-                let logged = set.logged && logs.contains(&self.stripe_of(number, *row));
-                !marked && !logged && !self.is_trimmed(number, *slot, *row)
+                let logged = set.logged && logs.contains(&self.stripe_of(number, differing.row));
+                !marked && !logged && !self.is_trimmed(number, |set| set.sectors_with(differing))
             });
-            if let Some((slot, row)) = uncovered {
+            if let Some(Differing { slot, row, .. }) = uncovered {
                 return Err(self.lost(format!(
                     "a row in doubt is covered by nothing: row {} of slot {slot} does not match after the cut, and {} \
                      marks it nowhere",
@@ -154,14 +156,6 @@ impl Run<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The place of a row for marks: in sectors of the set for RAID 10, otherwise of a member.
-    fn place_of_mark(&self, number: usize, slot: Slot, row: MemberLba) -> u64 {
-        match &self.sets[number].geometry {
-            Geometry::Mirror(mirror) => mirror.inverse(slot, row).map_or(row.0, |(at, _)| at.0),
-            _ => row.0,
-        }
     }
 
     fn stripe_of(&self, number: usize, row: MemberLba) -> u64 {

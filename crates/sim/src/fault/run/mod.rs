@@ -334,7 +334,7 @@ impl<'a> Run<'a> {
             Action::Pause | Action::Resume | Action::StopScrub | Action::Rename | Action::Consistency => {
                 self.order(step.action)?;
             }
-            Action::Reshape(more) => self.reshape(more)?,
+            Action::Reshape(wish) => self.reshape(wish)?,
             Action::StartWithout(mask) => self.start_without(mask)?,
             Action::CheckDegraded(places) => self.check_degraded(places)?,
             Action::JournalJoin => self.join_journal()?,

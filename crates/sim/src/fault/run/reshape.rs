@@ -1,55 +1,81 @@
-//! Changes of shape: an array with parity gets more members.
+//! Changes of shape: an array gets more members, another chunk or another layout.
 
 use openraid_core::admin::{AdminCommand, Health, MemberState};
-use openraid_format::ShapeFields;
+use openraid_format::{MdLevel, ShapeFields, Superblock};
+use openraid_units::Sectors;
 
 use super::{Run, RunResult};
+use crate::fault::changing::ShapeWish;
+use crate::fault::set::fields_of;
 use crate::fault::verdict::Fault;
 
 /// Limit of the members of an array.
-const MEMBERS_MAX: u64 = 9;
+const MEMBERS_MAX: u16 = 9;
+/// Chunks to which an array changes.
+const CHUNKS: [Sectors; 5] = [Sectors::kib(4), Sectors::kib(8), Sectors::kib(16), Sectors::kib(32), Sectors::kib(64)];
+/// Layouts of RAID 6; RAID 5 has the first six.
+const ROTATIONS: [u32; 14] = [0, 1, 2, 3, 4, 5, 8, 9, 10, 16, 17, 18, 19, 20];
 
 impl Run<'_> {
-    /// Begin to give a set more members. Missing spares are added.
-    pub(super) fn reshape(&mut self, more: u64) -> RunResult {
+    /// Begin to change the shape of a set. Missing spares are added.
+    pub(super) fn reshape(&mut self, wish: ShapeWish) -> RunResult {
         let number = self.some_set();
         let set = &self.sets[number];
-        let members = u64::from(set.geometry.members()) + more;
-        let fits = set.has_parity() && self.sets.len() == 1 && set.change.is_none() && members <= MEMBERS_MAX;
+        let fits = set.can_change() && self.sets.len() == 1 && set.change.is_none();
         if !fits || self.health(number) != Health::Optimal {
             return Ok(());
         }
         let array = set.array;
+        let Some(now) = self.world.status(array).and_then(|status| status.superblock) else { return Ok(()) };
+        let Some(new) = self.wished(&now, wish) else { return Ok(()) };
         let spares = |run: &Self| {
             let members = run.world.status(array).into_iter().flat_map(|status| status.members);
-            members.filter(|member| member.state == MemberState::Spare).count() as u64
+            members.filter(|member| member.state == MemberState::Spare).count()
         };
-        while spares(self) < more {
+        while spares(self) < usize::from(new.raid_disks - now.raid_disks) {
             if !self.add_to(number) {
                 return Ok(());
             }
         }
-        let Some(common) = self.world.status(array).and_then(|status| status.superblock) else { return Ok(()) };
-        let new = ShapeFields {
-            level: common.level,
-            layout: common.layout,
-            chunk: common.chunk,
-            raid_disks: u16::try_from(members).expect("few members"),
-        };
         let token = self.world.start_admin(AdminCommand::Reshape { array, new });
         self.event()?;
         if let Some(Err(error)) = self.world.take_answer(token).map(|answer| answer.result) {
             self.log(|| format!("  refused: {error}"));
             return Ok(());
         }
-        self.log(|| format!("  {members} members"));
+        self.log(|| {
+            let chunk = new.chunk.bytes().readable();
+            format!("  {} members, chunks of {chunk}, layout {:#x}", new.raid_disks, new.layout)
+        });
         self.count(Fault::Reshaped);
         Ok(())
     }
 
+    /// The shape to which an array with this superblock changes; none if there is no such shape.
+    fn wished(&mut self, now: &Superblock, wish: ShapeWish) -> Option<ShapeFields> {
+        let mut new = fields_of(now);
+        new.raid_disks += wish.members();
+        if wish.has_chunk() {
+            let fits = |chunk: &Sectors| *chunk != now.chunk && (now.size % *chunk).is_zero();
+            let chunks: Vec<Sectors> = CHUNKS.into_iter().filter(fits).collect();
+            new.chunk = *chunks.get(self.random.index(chunks.len().max(1)))?;
+        }
+        if wish.has_layout() {
+            new.layout = match now.level {
+                MdLevel::Raid5 => *self.random.pick(&ROTATIONS[..6]),
+                MdLevel::Raid6 => *self.random.pick(&ROTATIONS),
+                // Near copies become copies in the next rows, and those become near copies.
+                MdLevel::Raid10 if now.layout >> 16 == 0 => 0x1_0001 | now.layout << 8 & 0xff00,
+                MdLevel::Raid10 => 0x100 | now.layout >> 8 & 0xff,
+                _ => return None,
+            };
+        }
+        (new != fields_of(now) && new.raid_disks <= MEMBERS_MAX).then_some(new)
+    }
+
     /// An array that has grown stays so.
     pub(super) fn learn_capacity(&mut self) -> RunResult {
-        if self.sets.len() > 1 || !self.sets[0].has_parity() {
+        if self.sets.len() > 1 || !self.sets[0].can_change() {
             return Ok(());
         }
         let Some(capacity) = self.world.controller().capacity(self.session.array) else { return Ok(()) };

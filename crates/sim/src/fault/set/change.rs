@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openraid_core::admin::ArrayStatus;
-use openraid_core::geometry::{Geometry, Level, SetSpec};
+use openraid_core::geometry::{Geometry, Level, Parity, SetSpec};
 use openraid_core::slots::SlotSet;
-use openraid_format::{ShapeFields, Superblock};
+use openraid_format::{Direction, ShapeFields, Superblock};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
 use super::Set;
@@ -19,10 +19,33 @@ use crate::world::World;
 pub struct SetChange {
     /// The new layout.
     pub new: Geometry,
+    direction: Direction,
     /// The new start of the data of each member.
     starts: BTreeMap<DriveId, DriveLba>,
     /// The position that the engine records or has recorded.
     position: SetLba,
+}
+
+/// A sector of a member that does not match the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Differing {
+    /// Its slot.
+    pub slot: Slot,
+    /// Its place on the member.
+    pub row: MemberLba,
+    /// Whether it is one of the new side of a set whose shape changes.
+    is_new: bool,
+}
+
+impl SetChange {
+    /// The position before anything has moved, and after everything has.
+    fn ends(&self, old: &Geometry) -> (SetLba, SetLba) {
+        let (old, new) = (SetLba(old.capacity().get()), SetLba(self.new.capacity().get()));
+        match self.direction {
+            Direction::Forward => (SetLba::ZERO, new),
+            Direction::Backward => (old.min(new), SetLba::ZERO),
+        }
+    }
 }
 
 impl Set {
@@ -39,26 +62,36 @@ impl Set {
         self.geometry.survives(gone) && self.change.as_ref().is_none_or(|change| change.new.survives(gone))
     }
 
+    /// Whether the level is one of those whose data can move.
+    #[must_use]
+    pub fn can_change(&self) -> bool {
+        match &self.geometry {
+            Geometry::Parity(_) => true,
+            Geometry::Mirror(mirror) => mirror.chunk().is_some(),
+            Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => false,
+        }
+    }
+
     /// Take the shape from the engine's superblock.
     pub(super) fn note_shape(&mut self, world: &World, status: &ArrayStatus) {
-        let Some(common) = status.superblock.as_ref().filter(|_| self.has_parity()) else { return };
+        let Some(common) = status.superblock.as_ref().filter(|_| self.can_change()) else { return };
         let change = common.change();
-        let now = change.as_ref().map_or_else(|| fields_of(common), |change| change.old);
-        if now.raid_disks != self.geometry.members() {
-            self.take_geometry(geometry_of(&now, common.size));
+        let now = geometry_of(&change.as_ref().map_or_else(|| fields_of(common), |change| change.old), common.size);
+        if now != self.geometry {
+            self.take_geometry(now);
         }
         self.change = change.map(|change| {
             let drives = status.members.iter().filter_map(|member| member.drive);
             let start = |drive| Some((drive, superblock_on(world, drive)?.new_data_offset()));
             let starts = drives.filter_map(start).collect();
-            SetChange { new: geometry_of(&change.new, common.size), starts, position: change.position }
+            let (new, direction) = (geometry_of(&change.new, common.size), change.direction);
+            SetChange { new, direction, starts, position: change.position }
         });
     }
 
     /// The change has ended: marks of rows mean all rows of the new shape.
     fn take_geometry(&mut self, geometry: Geometry) {
-        let Geometry::Parity(parity) = &geometry else { unreachable!("only sets with parity change their shape") };
-        self.extent = self.extent.max(parity.member_extent());
+        self.extent = self.extent.max(extent_of(&geometry));
         for rows in [&mut self.doubt, &mut self.suspect] {
             let was_empty = rows.is_empty();
             *rows = Rows::new(self.extent);
@@ -72,8 +105,8 @@ impl Set {
     /// The start of a member's data on the side that [`Set::geometry`] describes.
     pub(super) fn start_on(&self, superblock: &Superblock) -> DriveLba {
         // The end of a change reaches the members one after the other.
-        let is_behind = self.change.is_none()
-            && superblock.change().is_some_and(|change| change.new.raid_disks == self.geometry.members());
+        let has_ended = |new: &ShapeFields| geometry_of(new, superblock.size) == self.geometry;
+        let is_behind = self.change.is_none() && superblock.change().is_some_and(|change| has_ended(&change.new));
         if is_behind {
             superblock.new_data_offset()
         } else {
@@ -87,9 +120,18 @@ impl Set {
         let Some(change) = &self.change else { return };
         let recorded = self.places().filter_map(|place| superblock_on(world, place.drive)?.change());
         let positions: Vec<SetLba> = recorded.map(|own| own.position).chain([change.position]).collect();
-        let (least, most) = (positions.iter().min().copied(), positions.iter().max().copied());
-        let old_from = start_row(&self.geometry, least.unwrap_or_default());
-        let new_to = end_row(&change.new, most.unwrap_or_default());
+        let least = positions.iter().min().copied().unwrap_or_default();
+        let most = positions.iter().max().copied().unwrap_or_default();
+        let (old, new) = match (&self.geometry, &change.new, change.direction) {
+            (Geometry::Parity(old), Geometry::Parity(new), Direction::Forward) => {
+                (start_row(old, least)..self.extent, Sectors::ZERO..end_row(new, most))
+            }
+            (Geometry::Parity(old), Geometry::Parity(new), Direction::Backward) => {
+                (Sectors::ZERO..end_row(old, most), start_row(new, least)..self.extent)
+            }
+            // Copies of data on its way differ until the next move, too.
+            _ => (Sectors::ZERO..self.extent, Sectors::ZERO..self.extent),
+        };
         let is_doubtful = self.places().any(|place| {
             let drive = world.drive(place.drive);
             let new_start = change.starts.get(&place.drive).copied().unwrap_or(place.start);
@@ -97,9 +139,9 @@ impl Set {
             let flying = drive.outstanding().map(|command| (command.lba, command.len));
             let faults = &drive.faults;
             let lately = faults.torn.iter().chain(&faults.refused).chain(faults.written.iter().flatten()).copied();
-            let (old, new) = (place.start + old_from..place.start + self.extent, new_start..new_start + new_to);
+            let rows = [place.start + old.start..place.start + old.end, new_start + new.start..new_start + new.end];
             let mut all = cached.chain(flying).chain(lately);
-            all.any(|(lba, len)| [&old, &new].iter().any(|rows| lba < rows.end && rows.start < lba + len))
+            all.any(|(lba, len)| rows.iter().any(|rows| lba < rows.end && rows.start < lba + len))
         });
         if is_doubtful {
             self.doubt.insert(MemberLba(0), self.extent);
@@ -116,34 +158,69 @@ impl Set {
         &self,
         world: &World,
         members: &[(Slot, DriveId, DriveLba)],
-    ) -> Result<Vec<(Slot, MemberLba)>, String> {
-        let rows = |geometry: &Geometry, members: &[(Slot, DriveId, DriveLba)]| {
-            Members::known(world, geometry.clone(), members).differing_rows()
+    ) -> Result<Vec<Differing>, String> {
+        let rows = |geometry: &Geometry, members: &[(Slot, DriveId, DriveLba)], is_new| {
+            let rows = Members::known(world, geometry.clone(), members).differing_rows();
+            rows.into_iter().map(move |(slot, row)| Differing { slot, row, is_new })
         };
-        let Some(change) = &self.change else { return Ok(rows(&self.geometry, members)) };
+        let Some(change) = &self.change else { return Ok(rows(&self.geometry, members, false).collect()) };
         let superblocks = members.iter().filter_map(|(_, drive, _)| superblock_on(world, *drive));
         let newest = superblocks.max_by_key(|superblock| superblock.events);
         // A begin that did not get durable is none; an end that did is one.
-        let position = newest.map_or(SetLba::ZERO, |newest| match newest.change() {
+        let (before, after) = change.ends(&self.geometry);
+        let position = newest.map_or(before, |newest| match newest.change() {
             Some(change) => change.position,
-            None if newest.raid_disks == change.new.members() => SetLba(change.new.capacity().get()),
-            None => SetLba::ZERO,
+            None if geometry_of(&fields_of(&newest), newest.size) == change.new => after,
+            None => before,
         });
-        if !position.get().is_multiple_of(full_stripe(&change.new).get()) {
-            return Err(format!("a position of a change of shape that md refuses: sector {}", position.get()));
+        if let (Geometry::Parity(old), Geometry::Parity(new)) = (&self.geometry, &change.new) {
+            let step = old.chunk().max(new.chunk()) * u64::from(new.data_columns());
+            if !position.get().is_multiple_of(step.get()) {
+                return Err(format!("a position of a change of shape that md refuses: sector {}", position.get()));
+            }
         }
-        let (old_from, new_to) = (start_row(&self.geometry, position), start_row(&change.new, position));
-        let of_old = members.iter().copied().filter(|(slot, ..)| slot.0 < self.geometry.members());
-        let of_old: Vec<_> = of_old.collect();
+        let of_old: Vec<_> = members.iter().copied().filter(|(slot, ..)| slot.0 < self.geometry.members()).collect();
         let moved = |(slot, drive, start): &(Slot, DriveId, DriveLba)| {
             (*slot, *drive, change.starts.get(drive).copied().unwrap_or(*start))
         };
-        let of_new: Vec<_> = members.iter().map(moved).collect();
+        let of_new: Vec<_> = members.iter().filter(|(slot, ..)| slot.0 < change.new.members()).map(moved).collect();
         // Of the old stripe in which the position is, no column has been overwritten.
-        let mut differing: Vec<_> =
-            rows(&self.geometry, &of_old).into_iter().filter(|(_, row)| row.offset() >= old_from).collect();
-        differing.extend(rows(&change.new, &of_new).into_iter().filter(|(_, row)| row.offset() < new_to));
-        Ok(differing)
+        let counts = |differing: &Differing| {
+            let geometry = if differing.is_new { &change.new } else { &self.geometry };
+            let Some((from, to)) = span_of(geometry, differing.slot, differing.row) else { return false };
+            match (change.direction, differing.is_new) {
+                (Direction::Forward, false) => to > position,
+                (Direction::Forward, true) => to <= position,
+                (Direction::Backward, false) => from < position,
+                (Direction::Backward, true) => from >= position,
+            }
+        };
+        let all = rows(&self.geometry, &of_old, false).chain(rows(&change.new, &of_new, true));
+        Ok(all.filter(counts).collect())
+    }
+
+    /// The place of such a sector for marks: in sectors of the set for RAID 10, otherwise of a member.
+    #[must_use]
+    pub fn place_of_mark(&self, differing: &Differing) -> u64 {
+        match self.geometry_with(differing) {
+            Geometry::Mirror(mirror) => {
+                mirror.inverse(differing.slot, differing.row).map_or(differing.row.0, |(at, _)| at.0)
+            }
+            _ => differing.row.0,
+        }
+    }
+
+    /// The array's sectors in its row.
+    #[must_use]
+    pub fn sectors_with(&self, differing: &Differing) -> Vec<u64> {
+        self.of_row_in(self.geometry_with(differing), differing.slot, differing.row)
+    }
+
+    fn geometry_with(&self, differing: &Differing) -> &Geometry {
+        match &self.change {
+            Some(change) if differing.is_new => &change.new,
+            _ => &self.geometry,
+        }
     }
 }
 
@@ -164,7 +241,8 @@ pub(super) fn sectors_on(slot: Slot, layouts: &[&Geometry]) -> Vec<u64> {
     sectors.into_iter().collect()
 }
 
-fn fields_of(superblock: &Superblock) -> ShapeFields {
+/// The shape of a superblock without a change.
+pub fn fields_of(superblock: &Superblock) -> ShapeFields {
     let Superblock { level, layout, chunk, raid_disks, .. } = *superblock;
     ShapeFields { level, layout, chunk, raid_disks }
 }
@@ -181,22 +259,33 @@ fn geometry_of(fields: &ShapeFields, size: Sectors) -> Geometry {
     Geometry::new(&spec).unwrap_or_else(|error| panic!("the superblocks describe no array: {error}"))
 }
 
-fn chunk_of(geometry: &Geometry) -> Sectors {
-    let Geometry::Parity(parity) = geometry else { unreachable!("only sets with parity change their shape") };
-    parity.chunk()
+/// Sectors of a member that a set uses.
+fn extent_of(geometry: &Geometry) -> Sectors {
+    match geometry {
+        Geometry::Parity(parity) => parity.member_extent(),
+        Geometry::Mirror(mirror) => mirror.member_extent(),
+        Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => Sectors::ZERO,
+    }
 }
 
-fn full_stripe(geometry: &Geometry) -> Sectors {
-    let Geometry::Parity(parity) = geometry else { unreachable!("only sets with parity change their shape") };
-    parity.full_stripe()
+/// The addresses of a row: the first one, and the one after the last.
+fn span_of(geometry: &Geometry, slot: Slot, row: MemberLba) -> Option<(SetLba, SetLba)> {
+    match geometry {
+        Geometry::Parity(parity) => {
+            let start = parity.stripe_start(parity.stripe_at(row)?.0);
+            Some((start, start + parity.full_stripe()))
+        }
+        Geometry::Mirror(mirror) => mirror.inverse(slot, row).map(|(at, _)| (at, at + Sectors(1))),
+        Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => None,
+    }
 }
 
 /// The first row of the stripe with this address.
-fn start_row(geometry: &Geometry, at: SetLba) -> Sectors {
-    chunk_of(geometry) * (at.get() / full_stripe(geometry).get())
+fn start_row(parity: &Parity, at: SetLba) -> Sectors {
+    parity.chunk() * (at.get() / parity.full_stripe().get())
 }
 
 /// The end of the stripe before this address, or with it.
-fn end_row(geometry: &Geometry, at: SetLba) -> Sectors {
-    chunk_of(geometry) * at.get().div_ceil(full_stripe(geometry).get())
+fn end_row(parity: &Parity, at: SetLba) -> Sectors {
+    parity.chunk() * at.get().div_ceil(parity.full_stripe().get())
 }
