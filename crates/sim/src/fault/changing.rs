@@ -94,7 +94,7 @@ impl Scenario {
         }
         run.policy.rebuild_rate = *random.pick(&[0, 0, 1, 20].map(Sectors::mib));
         if is_aimed {
-            // Of arrays with a cache or a journal, the begin waits.
+            // With a cache or a journal, the begin waits.
             run.bitmap &= random.chance(1, 2);
             if random.chance(2, 3) {
                 (run.policy.write_cache, run.journal) = (WriteCache::Through, None);
@@ -145,7 +145,7 @@ fn end(random: &mut Random) -> ControllerEnd {
     ])
 }
 
-/// Phases in which a change is met, those that are short more often.
+/// Phases in which a change is met. Short phases are drawn more often.
 fn moment(random: &mut Random) -> Phase {
     let other = [Phase::BetweenWaves, Phase::Answered, Phase::WriteOut, Phase::SuperblockOut];
     match random.chance(1, 6) {

@@ -64,10 +64,10 @@ pub(super) fn is_guarded(candidate: &Candidate) -> bool {
 /// without the mark.
 pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
     let mut candidates = candidates.to_vec();
-    // Of two with the same events, the marked one says what was under way: a start has made the other one.
+    // With the same events, the marked one says what was under way: a start has made the other one.
     let newest = candidates.iter().max_by_key(|candidate| (candidate.superblock.events, is_guarded(candidate)));
     let Some(newest) = newest.map(|newest| newest.superblock.clone()) else { return candidates };
-    let settle = if !newest.features.contains(FeatureMap::SHAPE_GUARD) {
+    let apply = if !newest.features.contains(FeatureMap::SHAPE_GUARD) {
         follow
     } else if newest.features.contains(FeatureMap::TURN_GUARD) {
         turn
@@ -77,7 +77,7 @@ pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
         take_to_end
     };
     for superblock in candidates.iter_mut().map(|candidate| &mut candidate.superblock) {
-        settle(superblock, &newest);
+        apply(superblock, &newest);
         superblock.features.set(GUARDS, false);
     }
     candidates

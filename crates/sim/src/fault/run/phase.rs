@@ -228,7 +228,7 @@ impl Run<'_> {
                 let Some(change) = change.filter(|_| phases.contains(Phase::SuperblockOut)) else { return };
                 let drives =
                     status.members.iter().filter_map(|member| superblock_on(&self.world, member.drive?)?.change());
-                let known: Vec<bool> = drives.map(|own| own.position == change.position).collect();
+                let known: Vec<bool> = drives.map(|written| written.position == change.position).collect();
                 let (some, all) = (known.contains(&true), !known.contains(&false));
                 phases.insert_if(!some, Phase::ShapeWaveOne);
                 phases.insert_if(some && !all, Phase::ShapeWaveTwo);

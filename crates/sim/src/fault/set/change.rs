@@ -119,7 +119,7 @@ impl Set {
     pub(super) fn doubt_both_sides(&mut self, world: &World, power_goes: bool) {
         let Some(change) = &self.change else { return };
         let recorded = self.places().filter_map(|place| superblock_on(world, place.drive)?.change());
-        let positions: Vec<SetLba> = recorded.map(|own| own.position).chain([change.position]).collect();
+        let positions: Vec<SetLba> = recorded.map(|found| found.position).chain([change.position]).collect();
         let least = positions.iter().min().copied().unwrap_or_default();
         let most = positions.iter().max().copied().unwrap_or_default();
         let (old, new) = match (&self.geometry, &change.new, change.direction) {
@@ -184,7 +184,7 @@ impl Set {
             (*slot, *drive, change.starts.get(drive).copied().unwrap_or(*start))
         };
         let of_new: Vec<_> = members.iter().filter(|(slot, ..)| slot.0 < change.new.members()).map(moved).collect();
-        // Of the old stripe in which the position is, no column has been overwritten.
+        // No column of the old stripe with the position has been overwritten.
         let counts = |differing: &Differing| {
             let geometry = if differing.is_new { &change.new } else { &self.geometry };
             let Some((from, to)) = span_of(geometry, differing.slot, differing.row) else { return false };
