@@ -15,7 +15,8 @@
 
 use crate::identity::Uuid;
 use crate::le;
-use crate::level::MdLevel;
+use crate::level::{MdLevel, Raid10Layout};
+use crate::reshape::ShapeFields;
 use crate::superblock::Superblock;
 use core::fmt;
 use openraid_units::{Bytes, Sectors};
@@ -357,18 +358,29 @@ pub const fn events_are_acceptable(bitmap: u64, superblock: u64) -> bool {
     bitmap == superblock || (superblock != u64::MAX && bitmap == superblock + 1)
 }
 
-/// Sectors that a bitmap (and `resync_offset`) of this set covers: sectors of a member, or of the array for RAID 10.
-/// `None` for levels without redundancy.
+/// Sectors that a bitmap (and `resync_offset`) of this set covers: sectors of a member, or of the array for RAID 10. While the
+/// shape changes, the larger one counts. `None` for levels without redundancy.
+///
+/// # Panics
+/// As [`Superblock::change`].
 #[must_use]
 pub fn sync_size(superblock: &Superblock) -> Option<Sectors> {
-    match superblock.level {
+    match superblock.change() {
+        Some(change) => sync_size_of(&change.old, change.size).max(sync_size_of(&change.new, change.size)),
+        None => sync_size_of(&superblock.shape(), superblock.size),
+    }
+}
+
+/// `size`: sectors of a member.
+fn sync_size_of(shape: &ShapeFields, size: Sectors) -> Option<Sectors> {
+    match shape.level {
         MdLevel::Linear | MdLevel::Raid0 => None,
-        MdLevel::Raid1 | MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 => Some(superblock.size),
+        MdLevel::Raid1 | MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 => Some(size),
         MdLevel::Raid10 => {
-            let layout = superblock.raid10_layout()?;
-            let chunks = superblock.size / superblock.chunk / u64::from(layout.far);
-            let chunks = chunks.checked_mul(u64::from(superblock.raid_disks))? / u64::from(layout.near);
-            superblock.chunk.checked_mul(chunks)
+            let layout = Raid10Layout::from_number(shape.layout)?;
+            let chunks = size / shape.chunk / u64::from(layout.far);
+            let chunks = chunks.checked_mul(u64::from(shape.raid_disks))? / u64::from(layout.near);
+            shape.chunk.checked_mul(chunks)
         }
     }
 }

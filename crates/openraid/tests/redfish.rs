@@ -80,7 +80,7 @@ fn a_volume_gets_more_drives_by_an_action_whose_answer_is_a_task() {
     let spare = free(&web);
     lab.line("set data rebuild.rate=1M").expect(0);
     refused(&web.post(&action, r#"{"RAIDType": "RAID0"}"#), 400, "ActionNotSupported", "RAID 0 only if");
-    refused(&web.post(&action, r#"{"RAIDType": "RAID6"}"#), 400, "ActionNotSupported", "needs spares: 1");
+    refused(&web.post(&action, r#"{"RAIDType": "RAID6"}"#), 400, "ActionNotSupported", "needs 1 more drive,");
     let others = json!({"Drives": spare[..3]}).to_string();
     refused(&web.post(&action, &others), 400, "ActionNotSupported", "lacks d0");
     let plan = json!({"members": [lab.path("f0")]}).to_string();

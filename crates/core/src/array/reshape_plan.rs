@@ -74,7 +74,8 @@ impl fmt::Display for ReshapeError {
             Self::Change(error) => write!(f, "{error}"),
             Self::TooFewSpares { need, have } => write!(
                 f,
-                "the new shape needs spares: {need}, and the array has {have}; add {} first",
+                "the new shape needs {need} more drive{}, and the array has {have} spares; add {} first",
+                if *need == 1 { "" } else { "s" },
                 need.saturating_sub(*have)
             ),
             Self::NoStep => f.write_str("the members have no room for the first step of this change"),

@@ -232,8 +232,10 @@ fn read_bitmap(
     let header = Sectors((BITMAP_HEADER_BYTES / 512 + 1) as u64);
     let bytes = read_range(lba, header.min(room), capacity, read)?;
     let decoded = BitmapHeader::decode(&bytes);
-    let checked = decoded.and_then(|bitmap| {
+    let checked = decoded.and_then(|mut bitmap| {
         let covers = openraid_format::sync_size(superblock).unwrap_or(bitmap.sync_size);
+        // A bitmap is made larger before a change of shape, which may be taken back.
+        bitmap.sync_size = bitmap.sync_size.min(covers);
         bitmap.check(superblock, covers, room).map(|()| bitmap)
     });
     match checked {
