@@ -48,7 +48,7 @@ fn share(claims: &[&Claim], recorded: &Recorded) -> String {
 fn table(claims: &[Claim], recorded: &Recorded) -> String {
     let mut text = format!("Run: {}.\n\n", recorded.run);
     text.push_str("| Fold | Causes | Physics: tuned on | held out | Quirks: tuned on | held out |\n");
-    text.push_str("| --- | --- | --- | --- | --- | --- |\n");
+    text.push_str("|---|---|---|---|---|---|\n");
     let row = |name: &str, causes: &str, of: &dyn Fn(&Claim) -> bool| {
         let pick = |basis: Basis, tuned: bool| {
             let is = |claim: &&Claim| Basis::of(claim) == basis && recorded.tuned.contains(&claim.id) == tuned;

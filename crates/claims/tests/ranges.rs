@@ -77,7 +77,7 @@ fn share(figures: &[&Figure]) -> String {
 fn table(figures: &[Figure]) -> String {
     let mut text = String::from("| Fold |");
     LoadClass::ALL.iter().for_each(|class| text.push_str(&format!(" {} (+-{:.0} %) |", class.name(), class.percent())));
-    text.push_str(" all |\n| --- | --- | --- | --- | --- | --- |\n");
+    text.push_str(" all |\n|---|---|---|---|---|---|\n");
     let mut row = |name: &str, of: &dyn Fn(&Figure) -> bool| {
         let pick = |class: Option<LoadClass>| {
             let is = |figure: &&Figure| of(figure) && class.is_none_or(|class| figure.class == class);

@@ -316,7 +316,7 @@ pub fn help() -> String {
 /// The table of docs/settings.md.
 #[cfg(test)]
 fn page_table() -> String {
-    let mut text = String::from("| Setting | Default | Values | Needs | Meaning |\n| --- | --- | --- | --- | --- |\n");
+    let mut text = String::from("| Setting | Default | Values | Needs | Meaning |\n|---|---|---|---|---|\n");
     for (name, default, values, needs, help) in rows() {
         let needs = if needs.is_empty() { "" } else { &format!("{needs} ") };
         let values = values.split(", ").map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
@@ -324,7 +324,7 @@ fn page_table() -> String {
         text.push_str(&format!("| `{name}` | `{default}` | {values} | {needs}| {help} |\n"));
     }
     text.push_str("\nThe console offers these values if all members are of one class, as far as that is known:\n\n");
-    text.push_str("| Drives | Levels | Setting | Reason |\n| --- | --- | --- | --- |\n");
+    text.push_str("| Drives | Levels | Setting | Reason |\n|---|---|---|---|\n");
     for OfferModel { class, setting, value, levels, why } in offers() {
         let levels = if levels.is_empty() { "all".into() } else { levels.join(", ") };
         text.push_str(&format!("| {class} | {levels} | `{setting}={value}` | {why} |\n"));

@@ -56,24 +56,3 @@ fn every_bug_planted_in_the_driver_loop_is_found_by_its_judge() {
         hunts.iter().filter(|(_, hunt)| hunt.otherwise.keys().any(|kind| artefact(&kind))).collect();
     assert!(artefacts.is_empty(), "found by how they are planted: {artefacts:?}");
 }
-
-/// The names and meanings of a table whose rows begin with a name in backticks.
-fn rows(text: &str) -> Vec<(String, String)> {
-    let rows = text.lines().filter_map(|line| line.strip_prefix("| `")).map(|row| row.split('|').collect::<Vec<_>>());
-    rows.map(|cells| (cells[0].trim().trim_end_matches('`').into(), cells[1].trim().into())).collect()
-}
-
-/// Bugs of the engine are compiled only for the hunt, so their table is read from the source.
-#[test]
-fn the_page_of_torture_lists_each_bug_of_the_engine() {
-    let page = include_str!("../../../docs/torture.md");
-    let (_, listed) = page.split_once("### Bugs in the engine").expect("the section");
-    let source = include_str!("../../core/src/planted.rs");
-    let (_, table) = source.split_once("\nflaws! {").expect("the table");
-    let bugs = table.lines().take_while(|line| *line != "}").filter(|line| line.contains(" = \""));
-    let bugs =
-        bugs.map(|line| line.split('"').collect::<Vec<_>>()).map(|parts| (parts[1].to_owned(), parts[3].to_owned()));
-    let bugs: Vec<_> = bugs.collect();
-    assert!(bugs.len() >= 18, "{bugs:?}");
-    assert_eq!(rows(listed), bugs, "docs/torture.md and crates/core/src/planted.rs");
-}
