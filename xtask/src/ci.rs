@@ -73,9 +73,8 @@ fn tests() -> Outcome {
     // With all programs: tests run programs of other packages, which cargo does not build for them.
     let mut programs = build_tests(&["build", "--workspace", "--bins", "--tests"])?;
     // The last one is begun at once: its build, of another profile, computes while tests wait.
-    programs.push(planted_bugs());
-    run_programs(programs, &[REQUIRE_PEERS])?;
-    cargo(&["test", "--workspace", "--doc"], &[])
+    programs.extend([examples_of_docs(), planted_bugs()]);
+    run_programs(programs, &[REQUIRE_PEERS])
 }
 
 /// The types of the console's modules, by TypeScript's compiler. Names that are not used, and code that is not reached, are
@@ -102,15 +101,26 @@ fn other(program: &str, arguments: &[&str], package: &str) -> Outcome {
 const OPTIMISED: [&str; 9] =
     ["run", "--quiet", "-p", "openraid-sim", "--profile", "hunt", "--features", "planted", "--example"];
 
+/// The examples in the documentation of all libraries.
+fn examples_of_docs() -> Program {
+    cargo_program("workspace", "examples of the documentation", "doc-tests.log", &["test", "--workspace", "--doc"])
+}
+
 /// Each bug that can be planted in the engine is found by the run that found it before, or by one of the next.
 fn planted_bugs() -> Program {
+    let words = [&OPTIMISED[..], &["hunt", "--", "--slice"]].concat();
+    cargo_program("sim", "planted bugs", "planted-bugs.log", &words)
+}
+
+/// A run of cargo that is one of the programs, with its log in `target`.
+fn cargo_program(package: &str, title: &str, log: &str, arguments: &[&str]) -> Program {
     Program {
-        package: "sim".into(),
-        title: "planted bugs".into(),
+        package: package.into(),
+        title: title.into(),
         path: std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into(),
-        arguments: OPTIMISED.iter().chain(&["hunt", "--", "--slice"]).map(|word| (*word).to_owned()).collect(),
+        arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
         folder: root(),
-        log: root().join("target/planted-bugs.log"),
+        log: root().join("target").join(log),
     }
 }
 
