@@ -2,7 +2,7 @@
 //! server, for a clock of the protocol.
 
 use crate::step::{cargo_messages, Outcome};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{read, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,16 +30,18 @@ pub struct Program {
 const EACH_PROCESSOR: usize = 2;
 /// The packages whose tests wait for most of their time.
 const WAITING: [&str; 5] = ["interop", "nbd", "openraid", "oracle", "runtime"];
+/// The end of the title of a program that several files share.
+const SHARED: &str = ": tests/all.rs";
 /// The programs that take a minute and more: none of them should be the last one that runs.
 const LONG: [&str; 11] = [
     "interop: tests/both_ways.rs",
     "interop: tests/forms.rs",
     "interop: tests/journal.rs",
-    "openraid-lab: tests/laboratory.rs",
+    "openraid-lab: tests/all/laboratory.rs",
+    "openraid: tests/all/sinks.rs",
     "openraid: tests/holders.rs",
     "openraid: tests/old_arrays.rs",
     "openraid: tests/pulled.rs",
-    "openraid: tests/sinks.rs",
     "openraid: tests/taken_by_md.rs",
     "openraid: tests/thin_pool.rs",
     "sim: tests/fault_swarm.rs",
@@ -49,7 +51,10 @@ const LONG: [&str; 11] = [
 /// programs of each at that end of the list.
 pub fn build_tests(build: &[&str]) -> Result<Vec<Program>, String> {
     let messages = cargo_messages(build)?;
-    let mut programs = messages.iter().filter_map(program).collect::<Vec<_>>();
+    let mut programs = Vec::new();
+    for program in messages.iter().filter_map(program) {
+        programs.extend(parts(program)?);
+    }
     programs.sort_by_cached_key(|program| {
         let is_short = !LONG.contains(&&*program.title);
         if WAITING.contains(&&*program.package) {
@@ -104,6 +109,36 @@ fn program(message: &serde_json::Value) -> Option<Program> {
     Some(Program { package, title, path, arguments: Vec::new(), folder, log })
 }
 
+/// A program with a module for each file is run once for each of them: a process keeps its files apart, and the long ones can be begun
+/// first.
+fn parts(program: Program) -> Result<Vec<Program>, String> {
+    let Program { package, title, path, folder, .. } = &program;
+    if !title.ends_with(SHARED) {
+        return Ok(vec![program]);
+    }
+    let output = Command::new(path).arg("--list").current_dir(folder).output();
+    let output = output.map_err(|error| format!("{title} does not start: {error}"))?;
+    let list = String::from_utf8_lossy(&output.stdout);
+    let parts = modules(&list).into_iter().map(|(module, tests)| Program {
+        package: package.clone(),
+        title: format!("{package}: tests/all/{module}.rs"),
+        path: path.clone(),
+        arguments: ["--exact".to_owned()].into_iter().chain(tests).collect(),
+        folder: folder.clone(),
+        log: path.with_extension(format!("{module}.log")),
+    });
+    Ok(parts.collect())
+}
+
+/// The modules of a test program's list, each with its tests.
+fn modules(list: &str) -> BTreeMap<&str, Vec<String>> {
+    let mut modules = BTreeMap::<_, Vec<_>>::new();
+    for test in list.lines().filter_map(|line| line.strip_suffix(": test")) {
+        modules.entry(test.split_once("::").map_or("main", |(module, _)| module)).or_default().push(test.to_owned());
+    }
+    modules
+}
+
 /// Run one, its two outputs in one file, in the order in which they were written.
 fn run(program: &Program, environment: &[(&str, &str)]) -> Outcome {
     let Program { title, path, arguments, folder, log, .. } = program;
@@ -125,4 +160,17 @@ fn run(program: &Program, environment: &[(&str, &str)]) -> Outcome {
         return Ok(());
     }
     Err(format!("{title} ended with {status}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::modules;
+
+    #[test]
+    fn each_module_of_a_shared_program_has_its_own_tests() {
+        let found = modules("a::x: test\nab::y: test\na::deep::z: test\nc: test\n\n4 tests, 0 benchmarks\n");
+        let found: Vec<_> = found.into_iter().collect();
+        let tests = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(found, [("a", tests(&["a::x", "a::deep::z"])), ("ab", tests(&["ab::y"])), ("main", tests(&["c"]))]);
+    }
 }

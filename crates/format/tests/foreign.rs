@@ -1,5 +1,5 @@
 //! The signatures that are recognised without `wipefs`, on members that mdadm made. What `wipefs` names is tested with the
-//! program (`crates/openraid/tests/foreign.rs`).
+//! program (`crates/openraid/tests/all/foreign.rs`).
 
 mod common;
 

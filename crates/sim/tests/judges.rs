@@ -56,9 +56,8 @@ fn tables(runs: &[Run]) -> String {
         true => {}
         false => groups.push(&run.group),
     });
-    let mut text = String::from(
-        "| group | cells | within 5 % | within 10 % | from | to |\n|---|---|---|---|---|---|\n",
-    );
+    let mut text =
+        String::from("| group | cells | within 5 % | within 10 % | from | to |\n|---|---|---|---|---|---|\n");
     for group in groups {
         let of: Vec<&Run> = runs.iter().filter(|run| run.group == group).collect();
         let errors = || of.iter().map(|run| run.error);

@@ -1,0 +1,135 @@
+//! A drive is gone, and the driver knows it before any command meets it: nothing is written or read, and still what uses the
+//! drive goes on without it at once.
+
+use crate::support::journalled::Journalled;
+use crate::support::{seeds, Case};
+use openraid_core::actions::NoticeKind;
+use openraid_core::admin::{AdminCommand, AdminError, Health, JournalLoss, JournalState};
+use openraid_core::admin::{MemberState, MemberStatus, NewMember};
+use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::reason::FailReason;
+use openraid_format::Uuid;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_units::{DriveId, Sectors, Slot};
+
+const CHUNK: Sectors = Sectors::kib(16);
+const GONE: MemberState = MemberState::Faulty(FailReason::Gone);
+
+fn lose(rig: &mut Rig, drive: DriveId) {
+    rig.world.pull(drive);
+    rig.world.admin(AdminCommand::Lose { drive }).expect("it is attached");
+}
+
+/// The notices of failed members since the last call.
+fn failures(rig: &mut Rig) -> Vec<(Option<DriveId>, NoticeKind)> {
+    let notices = rig.world.take_notices();
+    let is_failure = |kind| matches!(kind, NoticeKind::Fail(_) | NoticeKind::Degraded { .. } | NoticeKind::Failed);
+    notices.iter().filter(|notice| is_failure(notice.kind)).map(|notice| (notice.drive, notice.kind)).collect()
+}
+
+fn state_of(rig: &Rig, drive: DriveId) -> MemberState {
+    let is_it = |member: &&MemberStatus| member.drive == Some(drive);
+    rig.status().members.iter().find(is_it).expect("it is listed").state
+}
+
+fn add_spare(rig: &mut Rig) -> DriveId {
+    let drive = rig.new_drive();
+    let array = rig.world.status(rig.array).and_then(|status| status.superblock).expect("it has one");
+    let capacity = rig.world.drive(drive).spec().capacity;
+    let superblock =
+        superblock_for_new_member(&array, &NewDrive { drive, capacity, uuid: Uuid([7; 16]) }).expect("it fits");
+    let member = NewMember { drive, superblock, returning: false };
+    rig.world.admin(AdminCommand::Add { array: rig.array, member }).expect("it fits");
+    drive
+}
+
+#[test]
+fn an_idle_member_that_is_gone_is_failed_once_and_the_spare_takes_over() {
+    let mut rig = Rig::new(Shape::raid5(4, CHUNK), RigOptions::new(3));
+    rig.rest();
+    let spare = add_spare(&mut rig);
+    rig.rest();
+    let lost = rig.drive_in(Slot(1)).expect("it works");
+    rig.world.take_notices();
+    lose(&mut rig, lost);
+    let wanted = [NoticeKind::Fail(FailReason::Gone), NoticeKind::Degraded { tolerated: 0 }];
+    assert_eq!(failures(&mut rig), wanted.map(|kind| (Some(lost), kind)));
+    // Messages may be doubled.
+    rig.world.admin(AdminCommand::Lose { drive: lost }).expect("it is attached");
+    assert_eq!(failures(&mut rig), []);
+    rig.rest();
+    assert_eq!((rig.health(), rig.drive_in(Slot(1))), (Health::Optimal, Some(spare)));
+    rig.world.admin(AdminCommand::Lose { drive: lost }).expect("it is attached");
+    assert_eq!((rig.health(), failures(&mut rig)), (Health::Optimal, Vec::new()));
+    rig.judge();
+    rig.judge_redundancy();
+    let unknown = DriveId(200);
+    assert_eq!(rig.world.admin(AdminCommand::Lose { drive: unknown }), Err(AdminError::NoSuchDrive(unknown)));
+}
+
+#[test]
+fn a_spare_that_is_gone_is_failed_and_an_array_without_redundancy_loses_its_drive() {
+    let mut rig = Rig::new(Shape::raid1(2), RigOptions::new(4));
+    rig.rest();
+    let spare = add_spare(&mut rig);
+    rig.rest();
+    lose(&mut rig, spare);
+    rig.rest();
+    assert_eq!((rig.health(), state_of(&rig, spare)), (Health::Optimal, GONE));
+    let drives = [0, 1].map(|slot| rig.drive_in(Slot(slot)).expect("it works"));
+    for drive in drives {
+        lose(&mut rig, drive);
+        rig.rest();
+        assert_eq!(state_of(&rig, drive), GONE);
+    }
+    assert_eq!(rig.health(), Health::Failed);
+    rig.world.take_notices();
+    rig.world.admin(AdminCommand::Lose { drive: drives[0] }).expect("it is attached");
+    assert_eq!(failures(&mut rig), [], "a failed array stays as it is");
+}
+
+#[test]
+fn drives_that_go_under_load_take_no_acknowledged_write_with_them() {
+    for seed in seeds(40, 4000) {
+        let shape = [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(3)][(seed % 3) as usize];
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 2 == 0, ..RigOptions::new(seed) });
+        rig.rest();
+        let load = Workload { range: 0..512 << 10, ..Workload::mixed(rig.session.capacity()) };
+        rig.session.run_on(&mut rig.world, &load, 30);
+        (0..6).for_each(|_| _ = rig.session.ask_random(&mut rig.world, &load));
+        let steps = u32::try_from(rig.random.below(30)).expect("few");
+        rig.rest_or(steps);
+        let slot = Slot(u16::try_from(rig.random.below(u64::from(shape.members))).expect("few"));
+        let lost = rig.drive_in(slot).expect("it works");
+        lose(&mut rig, lost);
+        rig.session.run(&mut rig.world, &load, 30);
+        rig.rest();
+        assert_eq!((rig.health(), state_of(&rig, lost)), (Health::Degraded, GONE));
+        rig.judge();
+    }
+}
+
+#[test]
+fn a_journal_device_that_is_gone_is_left_and_without_any_writes_are_not_protected() {
+    let mut machine = Journalled::new(Shape::raid5(3, CHUNK), 5, false, 2);
+    let [first, second] = [machine.devices[0], machine.devices[1]];
+    let load = Workload { range: 0..512 << 10, ..Workload::mixed(machine.rig.session.capacity()) };
+    machine.rig.session.run(&mut machine.rig.world, &load, 30);
+    let kinds =
+        |rig: &mut Rig| rig.world.take_notices().iter().map(|notice| (notice.drive, notice.kind)).collect::<Vec<_>>();
+    kinds(&mut machine.rig);
+    lose(&mut machine.rig, first);
+    machine.rig.rest();
+    assert!(kinds(&mut machine.rig).contains(&(Some(first), NoticeKind::JournalDegraded)));
+    machine.rig.session.run(&mut machine.rig.world, &load, 30);
+    lose(&mut machine.rig, second);
+    machine.rig.rest();
+    assert!(kinds(&mut machine.rig).contains(&(Some(second), NoticeKind::JournalLost)));
+    let state = machine.rig.world.journal().expect("it had one").state;
+    assert_eq!(state, JournalState::Lost(JournalLoss::Device));
+    machine.rig.session.run(&mut machine.rig.world, &load, 30);
+    machine.rig.rest();
+    machine.rig.judge();
+}
