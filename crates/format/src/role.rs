@@ -54,7 +54,7 @@ pub struct RoleTable {
 }
 
 impl core::fmt::Debug for RoleTable {
-    /// The entries in use, without the room behind them.
+    /// The entries in use only.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }

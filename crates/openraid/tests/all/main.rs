@@ -35,6 +35,7 @@ mod registry;
 mod remote;
 mod rename;
 mod reports;
+mod reshape;
 mod restart;
 mod schedules;
 mod scrub;

@@ -39,6 +39,7 @@ mod out_of_reach;
 mod pulled;
 mod reading;
 mod refused;
+mod reshape;
 mod restart;
 mod room;
 mod sharing;

@@ -1,8 +1,7 @@
 //! An array gets more members while hosts write and the power is cut: nothing acknowledged is lost, and the members hold the
 //! new shape at the end.
 
-mod support;
-
+use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_core::array::reshape_plan::next_step;
 use openraid_core::events::RequestKind;
@@ -14,7 +13,6 @@ use openraid_sim::oracle::Members;
 use openraid_sim::rig::Loss;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{MemberLba, Sectors, Slot};
-use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 

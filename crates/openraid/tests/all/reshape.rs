@@ -1,10 +1,8 @@
 //! Changes of shape of arrays that are served: the plan, more members under writes, a kill in the middle, another chunk, and refusals.
 
-mod support;
-
+use crate::support::client::Client;
+use crate::support::{noise, Lab, Server, WRITE};
 use serde_json::Value;
-use support::client::Client;
-use support::{noise, Lab, Server, WRITE};
 
 const MIB: u64 = 1 << 20;
 
