@@ -119,7 +119,11 @@ fn take_to_end(superblock: &mut Superblock, newest: &Superblock) {
 /// A start has taken back the begin, and this superblock does not know that yet.
 fn follow(superblock: &mut Superblock, newest: &Superblock) {
     let is_marked = superblock.features.contains(FeatureMap::SHAPE_GUARD) && superblock.events + 1 >= newest.events;
-    if is_marked && newest.change().is_none() && superblock.change().is_some() && shape_before(superblock) == newest.shape() {
+    if is_marked
+        && newest.change().is_none()
+        && superblock.change().is_some()
+        && shape_before(superblock) == newest.shape()
+    {
         superblock.forget_change();
         superblock.set_shape(&newest.shape());
     }
