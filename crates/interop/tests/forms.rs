@@ -293,7 +293,7 @@ fn unknown_features_are_refused_by_both_and_mds_journals_by_name() {
     ));
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     assert_eq!(output.text("unknown.assembled"), "no", "md takes a feature that it does not know");
-    for (key, name) in [("unknown", "unknown (67108864)"), ("journal", "journal")] {
+    for (key, name) in [("unknown", "unknown (1048576)"), ("journal", "journal")] {
         let files: Vec<PathBuf> = (0..3).map(|member| folder.image(key, member)).collect();
         let said = refusal(&files).to_lowercase();
         assert!(said.contains(name), "{key}: {said}");

@@ -273,7 +273,10 @@ fn open_patiently(path: &Path, options: OpenOptions, tried: Tell) -> Result<Memb
         let result = Member::open(path, options.usage, options.direct);
         tried(&result);
         let patience = match &result {
-            Err(MemberError::Locked { is_ending: true, .. }) => LEAVING_HELD_TIME_MAX,
+            // A holder that is not found has just left, or is about to.
+            Err(MemberError::Locked { is_ending: true, .. } | MemberError::Locked { owner: None, .. }) => {
+                LEAVING_HELD_TIME_MAX
+            }
             Err(MemberError::Locked { .. } | MemberError::Busy { .. }) => HELD_TIME_MAX,
             _ => return result,
         };
