@@ -3,7 +3,7 @@
 use openraid_core::admin::{AdminCommand, Health, Policy};
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::array::reshape_plan::next_step;
-use openraid_core::geometry::Level;
+use openraid_core::geometry::{Geometry, Level};
 use openraid_format::{MdLevel, ShapeFields};
 use openraid_interop::{create_arguments, dump_all, machine, read_array, stamp_array, Folder};
 use openraid_oracle::{answer, stamp, Guest, GuestOutput};
@@ -136,6 +136,52 @@ fn md_finishes_what_the_engine_left() {
             judge(&change, &output);
             change.paths.iter().for_each(|path| std::fs::remove_file(path).expect("it is there"));
         }
+    }
+}
+
+/// An array full of stamps on used drives that has got more of each member, and was stopped in the resync of the new part. The
+/// size is the one before.
+fn left_in_the_resync(shape: Shape, bitmap: bool) -> (Rig, u64) {
+    let options = RigOptions { junk: true, bitmap, used: Some(Sectors::kib(640)), ..RigOptions::new(SEED) };
+    let mut rig = Rig::new(shape, options);
+    rig.rest();
+    stamp_array(&mut rig.world, rig.array, SEED);
+    rig.world.run_until_idle();
+    let size = rig.world.controller().capacity(rig.array).expect("it runs").get();
+    let policy = Policy { rebuild_rate: Sectors::kib(64), background_depth: 1, ..Policy::default() };
+    rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).expect("the policy is taken");
+    let begun = rig.world.admin(AdminCommand::Resize { array: rig.array });
+    begun.unwrap_or_else(|error| panic!("{shape}: {error}"));
+    while rig.status().task.expect("a slow resync").done.is_zero() {
+        rig.run_for(Nanos::from_millis(2));
+    }
+    rig.world.admin(AdminCommand::Stop { array: rig.array }).expect("it stops");
+    (rig, size)
+}
+
+#[test]
+fn md_has_the_room_that_the_engine_gave_and_ends_the_resync() {
+    let folder = Folder::new("engine-resizes");
+    let (mut guest, mut left) = (Guest::new(), Vec::new());
+    let shapes = [Shape::raid1(2), Shape::raid5(3, CHUNK), Shape::raid6(5, CHUNK), Shape::raid10(0x102, 4, CHUNK)];
+    for (number, shape) in shapes.into_iter().enumerate() {
+        let key = format!("s{number}");
+        let (rig, before) = left_in_the_resync(shape, number % 2 == 1);
+        let paths = dump_all(&rig.world, &key, &folder);
+        let devices = guest.images(&paths).join(" ");
+        guest.script(&format!(
+            "assemble {key} {devices}; settle {key}; check {key}\n\
+             say {key}.position \"$(cat /sys/block/${{md[{key}]#/dev/}}/md/reshape_position)\"\n\
+             say {key}.bytes $(blockdev --getsize64 ${{md[{key}]}}); stop {key}"
+        ));
+        let after = Geometry::capacity(&shape.geometry()).bytes().get();
+        assert!(after > before, "{shape}");
+        left.push((LeftChange { what: format!("{key}: {shape}"), key, size: before, paths }, after));
+    }
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    for (change, after) in left {
+        judge(&change, &output);
+        assert_eq!(output.text(&format!("{}.bytes", change.key)), after.to_string(), "{}", change.what);
     }
 }
 

@@ -6,14 +6,14 @@
 use std::collections::VecDeque;
 
 use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, CacheStatus, JournalStatus, Unprotected};
-use openraid_core::array::reshape_plan::ReshapePlan;
+use openraid_core::array::reshape_plan::{ReshapeGoal, ReshapePlan};
 use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, QueueFull, Verdict};
 use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::occupancy::{DriveLoad, Occupied};
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
 use openraid_core::{Actions, Controller};
-use openraid_format::{ShapeFields, Superblock};
+use openraid_format::Superblock;
 use openraid_sys::clock;
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
 
@@ -218,10 +218,10 @@ impl Control {
     pub fn plan_reshape(
         &self,
         array: ArrayId,
-        new: ShapeFields,
+        goal: ReshapeGoal,
         joining: &[Superblock],
     ) -> Result<ReshapePlan, AdminError> {
-        self.controller.plan_reshape(array, new, joining)
+        self.controller.plan_reshape(array, goal, joining)
     }
 
     /// The status of the cache.

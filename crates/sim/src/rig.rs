@@ -38,6 +38,8 @@ pub struct RigOptions {
     pub metadata: MinorVersion,
     /// Distance between the metadata of members and their data, besides the usual one.
     pub far: Sectors,
+    /// Sectors of each member that the array uses; by default all.
+    pub used: Option<Sectors>,
     /// The time at which writes are acknowledged.
     pub write_cache: WriteCache,
     /// Whether the drives are disks.
@@ -65,6 +67,7 @@ impl RigOptions {
             missing: SlotSet::EMPTY,
             metadata: MinorVersion::V1_2,
             far: Sectors::ZERO,
+            used: None,
             write_cache: WriteCache::Through,
             rotational: false,
             latency: Latency::FLASH,

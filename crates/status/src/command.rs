@@ -119,6 +119,9 @@ pub enum Command {
         /// The new layout, as the user writes it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         layout: Option<String>,
+        /// `max`: use all room of the members.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<String>,
         /// Only say what would happen.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         plan: bool,
@@ -286,7 +289,7 @@ impl Command {
             Self::StopCheck { array } => (array, "end the check".to_owned()),
             Self::CancelReshape { array } => (array, "reshape --cancel".to_owned()),
             Self::Reshape { plan: true, .. } => return None,
-            Self::Reshape { array, members, raid_devices, level, chunk, layout, .. } => {
+            Self::Reshape { array, members, raid_devices, level, chunk, layout, size, .. } => {
                 let option = |name: &str, value: Option<&str>| value.map(|value| format!(" --{name} {value}"));
                 let number = raid_devices.map(|number| number.to_string());
                 let named = (!members.is_empty()).then(|| format!(" --members {}", members.join(" ")));
@@ -295,6 +298,7 @@ impl Command {
                     option("level", level.as_deref()),
                     option("chunk", chunk.as_deref()),
                     option("layout", layout.as_deref()),
+                    option("size", size.as_deref()),
                     named,
                 ];
                 (array, format!("reshape{}", options.into_iter().flatten().collect::<String>()))

@@ -63,6 +63,8 @@ pub(crate) struct Bitmap {
     next_look: Instant,
     /// Number of flushes under way before bits are cleared.
     flushes: u32,
+    /// All pages go to the members before the next superblocks.
+    goes_first: bool,
     pub(super) planted: Planted,
 }
 
@@ -94,6 +96,7 @@ impl Bitmap {
             writing: 0,
             next_look: Instant::ZERO,
             flushes: 0,
+            goes_first: false,
             planted: Planted::default(),
         };
         this.set_bits = (0..bits).filter(|b| this.is_set(*b)).count() as u64;
@@ -117,6 +120,17 @@ impl Bitmap {
         self.parts.resize(index(geometry.bits), Part::default());
         header.encode(&mut self.image[..HEADER_BYTES]);
         self.touch_all();
+    }
+
+    /// A resync must visit all sectors from this one on, also one after a restart.
+    pub(crate) fn distrust_from(&mut self, from: Sectors) {
+        for bit in from.get() / self.chunk.get()..self.bits {
+            self.set(bit);
+            let part = &mut self.parts[index(bit)];
+            self.stale_bits += u64::from(!part.stale);
+            (part.stale, part.quiet, part.clearing) = (true, false, false);
+        }
+        self.goes_first = true;
     }
 
     /// The time of the next search for quiet bits.
@@ -242,9 +256,15 @@ impl Bitmap {
         })
     }
 
-    /// Is the header in memory durable on every member?
-    pub(crate) fn is_header_durable(&self) -> bool {
-        self.pages[0].durable == self.pages[0].version
+    /// May superblocks be written: is the header in memory durable on every member, and with it all that a larger array needs?
+    pub(crate) fn lets_superblocks_go(&self) -> bool {
+        let needed = if self.goes_first { self.pages.len() } else { 1 };
+        self.pages[..needed].iter().all(|page| page.durable == page.version)
+    }
+
+    /// The superblocks have been written.
+    pub(crate) fn superblocks_follow(&mut self) {
+        self.goes_first = false;
     }
 
     /// A write that began has ended.

@@ -174,6 +174,27 @@ impl Set {
         self.metadata.as_mut().expect("just seen").request()
     }
 
+    /// Nothing is in work: the set uses this part of each member, and parity or copies of the new part may differ. Writes wait
+    /// until [`Set::reopen`]. Returns the generation of superblocks that records it, with a mark that md does not know.
+    pub(crate) fn resize(&mut self, size: Sectors, plan: &ReshapePlan) -> u64 {
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
+        let agree_to = openraid_format::sync_size(&metadata.common).expect("the level has redundancy");
+        metadata.common.size = size;
+        metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
+        let covers = openraid_format::sync_size(&metadata.common).expect("just seen");
+        for superblock in self.members.iter_mut().filter_map(|member| member.superblock.as_mut()) {
+            superblock.size = size;
+        }
+        self.shape.exchange(plan.change.on(Side::New).clone());
+        if let Some(bitmap) = &mut self.bitmap {
+            bitmap.grow(covers);
+            bitmap.distrust_from(agree_to);
+        }
+        self.differ_from(agree_to);
+        self.refresh();
+        self.metadata.as_mut().expect("just seen").request()
+    }
+
     /// Nothing waits for the change of level any longer.
     pub(crate) fn reopen(&mut self) {
         self.shape.reopen();

@@ -48,6 +48,13 @@ pub enum ReshapeError {
     },
     /// The data would not fit between its old and its new places.
     NoStep,
+    /// The members have no more room than the array uses.
+    NoLarger {
+        /// Sectors of each member that the array uses.
+        used: Sectors,
+    },
+    /// Far copies are not where they are on larger members.
+    FarCopies,
     /// There is no room to move the data of a member.
     NoRoom {
         /// Sectors by which the start of the data moves.
@@ -78,6 +85,14 @@ impl fmt::Display for ReshapeError {
                 if *need == 1 { "" } else { "s" },
                 need.saturating_sub(*have)
             ),
+            Self::NoLarger { used } => write!(
+                f,
+                "the array uses {} of each member, and the smallest member has no more; replace each smaller drive first",
+                used.readable()
+            ),
+            Self::FarCopies => f.write_str(
+                "far copies would move if the members were larger; make an array with near or offset copies, and copy",
+            ),
             Self::NoStep => f.write_str("the members have no room for the first step of this change"),
             Self::NoRoom { shift, why } => write!(
                 f,
@@ -91,6 +106,15 @@ impl fmt::Display for ReshapeError {
 }
 
 impl core::error::Error for ReshapeError {}
+
+/// What shall change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReshapeGoal {
+    /// The shape, to this one.
+    Shape(ShapeFields),
+    /// The sectors of each member that the array uses, to all that the smallest one has.
+    AllRoom,
+}
 
 /// A change that can begin.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,6 +143,8 @@ pub enum PlanKind {
     Move,
     /// Nothing moves: the superblocks say another level, in which the same bytes at the same places mean the same data.
     Takeover(Takeover),
+    /// Nothing moves: the array uses more of each member, and this is the number of sectors.
+    Resize(Sectors),
 }
 
 /// Plan the change of an array with these superblocks to this shape. `spares` are those of drives that become members.
@@ -168,6 +194,28 @@ pub fn plan_reshape(
     }
     // The first direction is the usual one: its refusal says what would help.
     plan_in(Direction::Backward, fields, &sides, &drives).or(forward)
+}
+
+/// Plan that an array uses all room that each of its members and spares has.
+///
+/// # Errors
+/// Why that is impossible; see [`ReshapeError`].
+pub fn plan_resize(common: &Superblock, drives: &[Superblock]) -> Result<ReshapePlan, ReshapeError> {
+    let shape = common.shape();
+    if matches!(shape.level, MdLevel::Linear | MdLevel::Raid0) {
+        return Err(ReshapeError::Level(shape.level));
+    }
+    if common.raid10_layout().is_some_and(|layout| layout.far > 1 && !layout.offset) {
+        return Err(ReshapeError::FarCopies);
+    }
+    let smallest = drives.iter().map(|drive| drive.data_size).min().unwrap_or(common.size);
+    let size = smallest.round_down(shape.chunk.max(Sectors::kib(4)));
+    if size <= common.size {
+        return Err(ReshapeError::NoLarger { used: common.size });
+    }
+    let change = ShapeChange::in_place(geometry_of(&shape, common.size)?, geometry_of(&shape, size)?);
+    let (kind, room) = (PlanKind::Resize(size), Sectors::ZERO);
+    Ok(ReshapePlan { from: shape, old: shape, new: shape, kind, change, shift: 0, room })
 }
 
 /// The change of an array to this level without a move of data; none if it has this level.
@@ -277,8 +325,15 @@ impl ReshapePlan {
     pub(crate) fn has_bitmap_room(&self, member: &Superblock, chunk: Sectors) -> bool {
         let mut after = member.clone();
         let drive = Sectors(member.data_offset.get()) + member.data_size;
-        let is_move = self.kind == PlanKind::Move;
-        if !is_move || self.begin_on(&mut after).is_err() || after.bitmap_offset().is_none() {
+        let is_known = match self.kind {
+            PlanKind::Move => self.begin_on(&mut after).is_ok(),
+            PlanKind::Takeover(_) => false,
+            PlanKind::Resize(size) => {
+                after.size = size;
+                true
+            }
+        };
+        if !is_known || after.bitmap_offset().is_none() {
             return true;
         }
         let (Some(covers), Some((_, room))) = (openraid_format::sync_size(&after), after.bitmap_room(drive)) else {
@@ -297,7 +352,7 @@ impl ReshapePlan {
     pub(crate) fn fills(&self) -> SlotSet {
         match self.kind {
             PlanKind::Move => (self.from.raid_disks..self.old.raid_disks).map(Slot).collect(),
-            PlanKind::Takeover(_) => SlotSet::EMPTY,
+            PlanKind::Takeover(_) | PlanKind::Resize(_) => SlotSet::EMPTY,
         }
     }
 
@@ -307,10 +362,15 @@ impl ReshapePlan {
         self.geometries().map(Geometry::capacity)
     }
 
-    /// Sectors that are written to each member.
+    /// Sectors that are written to each member whose used size is `size` now.
     #[must_use]
-    pub fn written_to_each(&self) -> Sectors {
-        self.change.member_share(self.change.total())
+    pub fn written_to_each(&self, size: Sectors) -> Sectors {
+        match self.kind {
+            PlanKind::Move => self.change.member_share(self.change.total()),
+            PlanKind::Takeover(_) => Sectors::ZERO,
+            // A resync follows.
+            PlanKind::Resize(larger) => larger - size,
+        }
     }
 
     /// The geometries before and after the change.

@@ -431,6 +431,11 @@ impl Set {
         self.consistency = Consistency::Below { to: Sectors::ZERO, only_marked: false };
     }
 
+    /// Parity or copies may differ from this position on.
+    pub(crate) fn differ_from(&mut self, to: Sectors) {
+        self.consistency = Consistency::Below { to, only_marked: false };
+    }
+
     /// A resync has reached this position, durably.
     pub(crate) fn resynced_to(&mut self, to: Sectors) {
         self.consistency.advance(to);

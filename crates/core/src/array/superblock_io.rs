@@ -192,7 +192,7 @@ impl Sets {
         }
         moved |= self.pump_bitmap_pages(id, call);
         let set = self.get_mut(id);
-        let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::is_header_durable);
+        let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::lets_superblocks_go);
         if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
             self.begin_wave(id, Wave::First, call);
             moved = true;

@@ -23,6 +23,7 @@ use openraid_units::{Instant, Nanos, Sectors, SetId};
 
 use super::reshape_state::{MoveStage, ReshapeTask};
 use crate::actions::NoticeKind;
+use crate::array::bitmap::Bitmap;
 use crate::array::reshape_plan::PlanKind;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
@@ -83,10 +84,10 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
         return false;
     }
     let plan = plan.clone();
-    if let PlanKind::Takeover(takeover) = plan.kind {
+    if plan.kind != PlanKind::Move {
         set.shut();
         set.ops_mut().turn();
-        reshape_of(set).stage = MoveStage::Closing(takeover, plan);
+        reshape_of(set).stage = MoveStage::Closing(plan);
         return true;
     }
     let generation = set.begin_change(&plan);
@@ -107,10 +108,10 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> boo
     let reshape = reshape_of(set);
     match &reshape.stage {
         MoveStage::OldSideEnds => end_old_side(set, call.planted()),
-        MoveStage::Closing(..) if is_idle => take_over(set),
+        MoveStage::Closing(_) if is_idle => exchange(set),
         MoveStage::ClosingToTurn if is_idle => turn_around(sets, id, call),
         // The cache reads ahead.
-        MoveStage::Closing(..) | MoveStage::ClosingToTurn => set.ops_mut().turn(),
+        MoveStage::Closing(_) | MoveStage::ClosingToTurn => set.ops_mut().turn(),
         _ => reshape.closed = reshape.closing,
     }
     true
@@ -300,6 +301,7 @@ fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
         }
         MoveStage::Guarding(generation) if durable >= generation => {
             set.reopen();
+            set.bitmap.iter_mut().for_each(Bitmap::superblocks_follow);
             let generation = set.end_guard();
             reshape_of(set).stage = MoveStage::Ending(generation);
             sets.signal(Signal::Changed);
@@ -334,8 +336,8 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
             set.tasks.end_reshape();
             return true;
         }
-        MoveStage::Closing(..) => {
-            take_over(set);
+        MoveStage::Closing(_) => {
+            exchange(set);
             return false;
         }
         MoveStage::ClosingToTurn => {
@@ -407,11 +409,15 @@ fn turn_around(sets: &mut Sets, id: SetId, call: &Call) {
     sets.signal(Signal::Changed);
 }
 
-/// Nothing is in work: the members get the new level.
-fn take_over(set: &mut Set) {
-    let MoveStage::Closing(takeover, plan) = &reshape_of(set).stage else { unreachable!("just seen") };
-    let (takeover, plan) = (*takeover, plan.clone());
-    let generation = set.take_over(&takeover, &plan);
+/// Nothing is in work: the members get the new level or size.
+fn exchange(set: &mut Set) {
+    let MoveStage::Closing(plan) = &reshape_of(set).stage else { unreachable!("just seen") };
+    let plan = plan.clone();
+    let generation = match plan.kind {
+        PlanKind::Takeover(takeover) => set.take_over(&takeover, &plan),
+        PlanKind::Resize(size) => set.resize(size, &plan),
+        PlanKind::Move => unreachable!("it moves data between two sides"),
+    };
     reshape_of(set).stage = MoveStage::Guarding(generation);
 }
 

@@ -8,7 +8,6 @@ use crate::admin::{ReshapeStage, ReshapeStatus, TaskKind, TaskStatus};
 use crate::array::reshape_plan::ReshapePlan;
 use crate::frames::Frames;
 use crate::geometry::change::ShapeChange;
-use crate::geometry::takeover::Takeover;
 use crate::limits::{Limits, RESHAPE_PAUSE, RESHAPE_RECORD_INTERVAL, RESHAPE_UNIT};
 
 /// Maximum number of units between `moved` and `next`.
@@ -62,8 +61,8 @@ pub(crate) struct ReshapeTask {
 pub(in crate::background) enum MoveStage {
     /// The set has the old shape, and its writes go through from now on: dirty data and the journal's session end first.
     Draining(Box<ReshapePlan>),
-    /// Requests wait, and all operations before them end. Then the set changes its level.
-    Closing(Takeover, Box<ReshapePlan>),
+    /// Requests wait, and all operations before them end. Then the set changes its level, or its size.
+    Closing(Box<ReshapePlan>),
     /// The same; then the change turns around.
     ClosingToTurn,
     /// The other direction, with the mark that md does not know, is durable with this generation.
@@ -159,7 +158,7 @@ impl ReshapeTask {
     pub(crate) const fn is_begun(&self) -> bool {
         !matches!(
             self.stage,
-            MoveStage::Draining(_) | MoveStage::Closing(..) | MoveStage::Announcing(_) | MoveStage::Beginning(_)
+            MoveStage::Draining(_) | MoveStage::Closing(_) | MoveStage::Announcing(_) | MoveStage::Beginning(_)
         )
     }
 
@@ -171,7 +170,7 @@ impl ReshapeTask {
     /// The change of a set, for readers.
     pub(crate) fn status(&self) -> ReshapeStatus {
         let stage = match self.stage {
-            MoveStage::Draining(_) | MoveStage::Closing(..) => ReshapeStage::Draining,
+            MoveStage::Draining(_) | MoveStage::Closing(_) => ReshapeStage::Draining,
             MoveStage::Announcing(_)
             | MoveStage::Beginning(_)
             | MoveStage::ClosingToTurn

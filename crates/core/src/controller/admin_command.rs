@@ -152,6 +152,12 @@ pub enum AdminCommand {
         /// Which.
         array: ArrayId,
     },
+    /// Use all room of the smallest member or spare on each. Answer when the superblocks say so; then a resync makes parity or
+    /// copies of the new part agree.
+    Resize {
+        /// Which.
+        array: ArrayId,
+    },
     /// Change the shape of an array to this one. Spares become members. Answer when the superblocks say so; then the
     /// data moves.
     Reshape {

@@ -17,6 +17,7 @@ use crate::admin::WriteCache;
 use crate::array::bitmap::Bitmap;
 use crate::array::changes::Change;
 use crate::array::metadata::Metadata;
+use crate::array::reshape_plan::ReshapeGoal;
 use crate::array::set::Life;
 use crate::array::set::Member;
 use crate::array::set::Set;
@@ -92,8 +93,12 @@ impl Controller {
             AdminCommand::CountHosts { array } => self.count_hosts(array),
             AdminCommand::Rename { array, name } => self.rename(array, name),
             AdminCommand::CancelReshape { array } => self.cancel_reshape(array),
+            AdminCommand::Resize { array } => {
+                let begun = self.begin_reshape(array, ReshapeGoal::AllRoom).map(Waiting::Reshape);
+                return self.answer_later(token, begun, actions);
+            }
             AdminCommand::Reshape { array, new } => {
-                let begun = self.begin_reshape(array, new).map(Waiting::Reshape);
+                let begun = self.begin_reshape(array, ReshapeGoal::Shape(new)).map(Waiting::Reshape);
                 return self.answer_later(token, begun, actions);
             }
         };

@@ -2,11 +2,11 @@
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use openraid_format::{ShapeFields, Superblock};
+use openraid_format::Superblock;
 use openraid_units::{ArrayId, SetId};
 
 use crate::admin::{AdminError, AdminOutcome, MemberState};
-use crate::array::reshape_plan::{plan_reshape, PlanKind, ReshapePlan};
+use crate::array::reshape_plan::{plan_reshape, plan_resize, PlanKind, ReshapeGoal, ReshapePlan};
 use crate::array::set::{Member, Set};
 use crate::array::start::rows_max_of;
 use crate::background::reshape_state::ReshapeTask;
@@ -18,17 +18,18 @@ use crate::limits::Limits;
 
 impl Controller {
     /// Begin to change the shape of an array. It is begun when the superblocks say so.
-    pub(crate) fn begin_reshape(&mut self, array: ArrayId, new: ShapeFields) -> Result<SetId, AdminError> {
+    pub(crate) fn begin_reshape(&mut self, array: ArrayId, goal: ReshapeGoal) -> Result<SetId, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get(id);
         check_ready(set)?;
-        let plan = plan_of(set, new, &[])?;
+        let plan = plan_of(set, goal, &[])?;
         let (limits, now) = (&self.base.limits, self.base.now);
         check_frames(&plan, limits)?;
         let rows_max = rows_max_of(limits, plan.change.on(Side::New), set.block(), 0)?;
+        let slots = plan.new.raid_disks;
         let reshape = ReshapeTask::beginning(plan, limits, now);
         let set = self.sets.get_mut(id);
-        self.ops.begin_set(id, set.slots().max(new.raid_disks));
+        self.ops.begin_set(id, set.slots().max(slots));
         set.limit_rows(rows_max);
         set.tasks.begin_reshape(reshape);
         self.sets.look();
@@ -44,12 +45,12 @@ impl Controller {
     pub fn plan_reshape(
         &self,
         array: ArrayId,
-        new: ShapeFields,
+        goal: ReshapeGoal,
         joining: &[Superblock],
     ) -> Result<ReshapePlan, AdminError> {
         let set = self.sets.get(self.arrays.set_of(&self.sets, array)?);
         check_ready(set)?;
-        let plan = plan_of(set, new, joining)?;
+        let plan = plan_of(set, goal, joining)?;
         check_frames(&plan, &self.base.limits)?;
         Ok(plan)
     }
@@ -122,7 +123,7 @@ fn check_ready(set: &Set) -> Result<(), AdminError> {
 
 /// Can a stripe of the new shape be moved in the memory that there is?
 fn check_frames(plan: &ReshapePlan, limits: &Limits) -> Result<(), AdminError> {
-    if matches!(plan.kind, PlanKind::Takeover(_)) || ReshapeTask::has_frames_for(&plan.change, limits) {
+    if plan.kind != PlanKind::Move || ReshapeTask::has_frames_for(&plan.change, limits) {
         return Ok(());
     }
     Err(AdminError::NotPossible(
@@ -131,7 +132,7 @@ fn check_frames(plan: &ReshapePlan, limits: &Limits) -> Result<(), AdminError> {
 }
 
 /// What the change would do with the members and spares that the set has, and drives that join it.
-fn plan_of(set: &Set, new: ShapeFields, joining: &[Superblock]) -> Result<ReshapePlan, AdminError> {
+fn plan_of(set: &Set, goal: ReshapeGoal, joining: &[Superblock]) -> Result<ReshapePlan, AdminError> {
     let common = set.metadata.as_ref().expect("just checked").common();
     let of_state = |state: MemberState| {
         let is_it = move |member: &&Member| member.state() == state && !member.is_removed();
@@ -139,7 +140,11 @@ fn plan_of(set: &Set, new: ShapeFields, joining: &[Superblock]) -> Result<Reshap
     };
     let (members, mut spares) = (of_state(MemberState::InSync), of_state(MemberState::Spare));
     spares.extend_from_slice(joining);
-    let plan = plan_reshape(common, &members, &spares, new).map_err(|error| AdminError::Refused(error.to_string()))?;
+    let plan = match goal {
+        ReshapeGoal::Shape(new) => plan_reshape(common, &members, &spares, new),
+        ReshapeGoal::AllRoom => plan_resize(common, &[members.as_slice(), &spares].concat()),
+    };
+    let plan = plan.map_err(|error| AdminError::Refused(error.to_string()))?;
     match &set.bitmap {
         Some(bitmap) if !members.iter().chain(&spares).all(|member| plan.has_bitmap_room(member, bitmap.chunk())) => {
             Err(AdminError::NotPossible(

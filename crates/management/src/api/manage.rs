@@ -123,6 +123,9 @@ pub struct ReshapeInput {
     /// The new layout, as mdadm names it.
     #[serde(default)]
     layout: Option<String>,
+    /// `max`: use all room of the members, after smaller drives were replaced. Without the fields above.
+    #[serde(default)]
+    size: Option<String>,
     /// Use the drives even if they hold something, which is lost.
     #[serde(default)]
     overwrite: bool,
@@ -288,12 +291,13 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
 
 /// A change of shape, and its confirmation.
 fn reshaping(request: &Request, name: &str, plan: bool) -> Result<(Command, Option<String>), Problem> {
-    let ReshapeInput { members, raid_devices, level, chunk, layout, overwrite, confirm } = request.input()?;
+    let ReshapeInput { members, raid_devices, level, chunk, layout, size, overwrite, confirm } = request.input()?;
     if members.len() > MEMBERS_MAX {
         return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at most")));
     }
     let array = name.to_owned();
-    let command = Command::Reshape { array, members, raid_devices, level, chunk, layout, plan, overwrite, yes: !plan };
+    let yes = !plan;
+    let command = Command::Reshape { array, members, raid_devices, level, chunk, layout, size, plan, overwrite, yes };
     Ok((command, confirm))
 }
 

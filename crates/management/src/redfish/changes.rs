@@ -371,6 +371,7 @@ pub fn change_layout(request: &Request) -> Result<Reply, Problem> {
         level,
         chunk,
         layout: None,
+        size: None,
         plan: false,
         overwrite: false,
         yes: true,

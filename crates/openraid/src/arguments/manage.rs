@@ -300,11 +300,14 @@ pub struct ReshapeArguments {
     /// The new layout
     #[arg(long, value_name = "LAYOUT")]
     pub layout: Option<String>,
+    /// `max`: use all room of the members, after smaller drives were replaced
+    #[arg(short = 'z', long, value_name = "max", conflicts_with_all = ["members", "raid_devices", "level", "chunk", "layout", "file_size"])]
+    pub size: Option<String>,
     /// Only say what would happen: steps, room, time, risks
     #[arg(long, visible_alias = "dry-run", conflicts_with = "follow")]
     pub plan: bool,
     /// Turn the change that is under way around: what has moved moves back
-    #[arg(long, conflicts_with_all = ["members", "raid_devices", "level", "chunk", "layout", "plan", "file_size"])]
+    #[arg(long, conflicts_with_all = ["members", "raid_devices", "level", "chunk", "layout", "size", "plan", "file_size"])]
     pub cancel: bool,
     /// Create the named drives as sparse files of this size; they must not exist
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]

@@ -1,6 +1,7 @@
 //! Shapes of arrays, changes of them and their plans, in words.
 
 use openraid_core::admin::{ReshapeStage, ReshapeStatus, WriteCache};
+use openraid_core::array::reshape_plan::PlanKind;
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_format::{Direction, ShapeFields, Superblock};
 use openraid_status::{OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
@@ -134,6 +135,9 @@ pub fn advice(change: &ReshapeModel) -> Vec<String> {
 
 /// Both shapes.
 pub fn from_to(change: &ReshapeModel) -> String {
+    if change.from.text == change.to.text {
+        return format!("{}, more of each member", change.to.text);
+    }
     format!("{} -> {}", change.from.text, change.to.text)
 }
 
@@ -182,20 +186,23 @@ pub fn other_sizes(all: &[OtherSizeModel]) -> Option<String> {
 }
 
 /// What a plan does, one step after the other.
-pub fn steps(plan: &ReshapePlanModel, moves: bool) -> Vec<String> {
+pub fn steps(plan: &ReshapePlanModel, kind: PlanKind) -> Vec<String> {
     let mut steps = Vec::new();
     let added: Vec<&str> = plan.joins.iter().filter(|join| !join.is_spare).map(|join| join.member.as_str()).collect();
     if !added.is_empty() {
         steps.push(format!("{} joins the array as a spare", added.join(", ")));
     }
     steps.push("cached writes go to the members, and writes go through from then on".into());
-    if moves {
+    if kind == PlanKind::Move {
         steps.push("the superblocks record both shapes".into());
         steps.push(
             "data moves to its new places while hosts read and write; the position is recorded again and again".into(),
         );
     }
     steps.push(format!("the superblocks record the new shape; hosts get {}", human(Bytes(plan.to.size_bytes))));
+    if let PlanKind::Resize(_) = kind {
+        steps.push("a resync makes parity or copies of the new part agree".into());
+    }
     steps
 }
 
@@ -236,11 +243,13 @@ pub fn plan(plan: &ReshapePlanModel) -> String {
     if plan.written_bytes == 0 {
         facts.row(["work", "none: the same bytes at the same places mean the same data in the new shape"]);
     } else {
-        let (room, shift) = (human(Bytes(plan.room_bytes)), human(Bytes(plan.shift_bytes)));
-        let room = format!(
-            "at least {room} before the data of each member; the start of the data moves by {shift}, so no data is written twice"
-        );
-        facts.row(["room", &room]);
+        if plan.shift_bytes > 0 {
+            let (room, shift) = (human(Bytes(plan.room_bytes)), human(Bytes(plan.shift_bytes)));
+            let room = format!(
+                "at least {room} before the data of each member; the start of the data moves by {shift}, so no data is written twice"
+            );
+            facts.row(["room", &room]);
+        }
         facts.row(["work", &work(plan)]);
     }
     facts.row(["time", &time(plan)]);

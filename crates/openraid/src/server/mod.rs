@@ -31,6 +31,7 @@ pub mod recovery;
 pub mod reload;
 mod rename;
 mod reshape;
+mod resize;
 mod schedules;
 pub mod settings;
 mod shape_steps;

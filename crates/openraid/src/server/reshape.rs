@@ -3,7 +3,7 @@
 use openraid_core::actions::{Notice, NoticeKind};
 use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, MemberState, Policy, WriteCache};
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
-use openraid_core::array::reshape_plan::{next_step, PlanKind, ReshapePlan};
+use openraid_core::array::reshape_plan::{next_step, PlanKind, ReshapeGoal, ReshapePlan};
 use openraid_format::{MdLevel, ShapeFields, Superblock};
 use openraid_runtime::member;
 use openraid_runtime::service::{ServiceError, ServiceStatus};
@@ -42,6 +42,7 @@ pub(super) struct ReshapeOrder {
     pub level: Option<String>,
     pub chunk: Option<String>,
     pub layout: Option<String>,
+    pub size: Option<String>,
     /// Only say what would happen.
     pub plan: bool,
     pub overwrite: bool,
@@ -49,7 +50,7 @@ pub(super) struct ReshapeOrder {
 }
 
 /// A drive that is to join, with the superblock that it would get.
-struct NewMemberSeen {
+pub(super) struct NewMemberSeen {
     spec: String,
     superblock: Superblock,
     rotates: Option<bool>,
@@ -65,13 +66,16 @@ impl Server {
         let common = array.superblock.as_ref().ok_or_else(|| {
             Failure::refused(format!("{name} is a raw drive: it has no shape to change; make an array instead"))
         })?;
+        if let Some(size) = &order.size {
+            return self.resize(&served, (set, array), size, order);
+        }
         let fresh = self.fresh_members(&status, &served, order)?;
         let asked = asked_shape(common, order).map_err(|failure| failure.of(name))?;
         let joining = fresh.iter().map(|text| self.look_at_new(text, common, order.overwrite));
         let joining = joining.collect::<Result<Vec<_>, _>>()?;
         let superblocks = joining.iter().map(|new| new.superblock.clone()).collect();
         let step = next_step(common.shape(), common.size, asked);
-        let planned = self.handle.plan_reshape(set, step, superblocks);
+        let planned = self.handle.plan_reshape(set, ReshapeGoal::Shape(step), superblocks);
         let planned = planned.map_err(|error| Failure::from(error).of(name))?;
         let mut model = plan_model(&served.name, &status, array, &planned, &joining, order);
         model.steps.extend(later_steps(common, step, asked, &mut model.to));
@@ -268,7 +272,7 @@ fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields,
     let ReshapeOrder { raid_devices, level, chunk, layout, .. } = order;
     if named == 0 && raid_devices.is_none() && level.is_none() && chunk.is_none() && layout.is_none() {
         return Err(Failure::usage(
-            "say what shall change: --members DRIVE..., --raid-devices N, --level, --chunk or --layout",
+            "say what shall change: --members DRIVE..., --raid-devices N, --level, --chunk, --layout or --size max",
         ));
     }
     let md_level = match level {
@@ -339,7 +343,7 @@ fn later_steps(common: &Superblock, first: ShapeFields, end: ShapeFields, to: &m
     steps
 }
 
-fn plan_model(
+pub(super) fn plan_model(
     name: &str,
     status: &ServiceStatus,
     array: &ArrayStatus,
@@ -357,11 +361,9 @@ fn plan_model(
     let joins = (plan.from.raid_disks..plan.new.raid_disks).zip(spares.chain(added));
     let joins: Vec<NewSlotModel> =
         joins.map(|(slot, (member, is_spare))| NewSlotModel { slot, member, is_spare }).collect();
-    let size = array.superblock.as_ref().map_or(0, |common| common.size.bytes().get());
-    let (read, written) = match plan.kind {
-        PlanKind::Move => (size, plan.written_to_each().bytes().get()),
-        PlanKind::Takeover(_) => (0, 0),
-    };
+    let size = array.superblock.as_ref().map_or(Sectors::ZERO, |common| common.size);
+    let written = plan.written_to_each(size).bytes().get();
+    let read = if plan.kind == PlanKind::Move { size.bytes().get() } else { written };
     let pace = pace(&array.policy, rotation(status, array, joining), read, written);
     let survives = [old, new].map(|geometry| survives_losses(geometry, SlotSet::first_n(geometry.members())));
     let mut model = ReshapePlanModel {
@@ -383,7 +385,7 @@ fn plan_model(
         command: order_line(name, order),
         text: String::new(),
     };
-    model.steps = text::steps(&model, matches!(plan.kind, PlanKind::Move));
+    model.steps = text::steps(&model, plan.kind);
     model
 }
 
@@ -391,9 +393,13 @@ fn plan_model(
 fn order_line(name: &str, order: &ReshapeOrder) -> String {
     let mut options = String::new();
     let number = order.raid_devices.map(|number| number.to_string());
-    for (option, value) in
-        [("raid-devices", &number), ("level", &order.level), ("chunk", &order.chunk), ("layout", &order.layout)]
-    {
+    for (option, value) in [
+        ("raid-devices", &number),
+        ("level", &order.level),
+        ("chunk", &order.chunk),
+        ("layout", &order.layout),
+        ("size", &order.size),
+    ] {
         if let Some(value) = value {
             options.push_str(&format!(" --{option} {}", openraid_status::shell::words([value])));
         }

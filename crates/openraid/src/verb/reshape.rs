@@ -34,6 +34,7 @@ pub fn run(arguments: &ReshapeArguments, context: &Context) -> Outcome {
         level: arguments.level.clone(),
         chunk: arguments.chunk.clone(),
         layout: arguments.layout.clone(),
+        size: arguments.size.clone(),
         plan: arguments.plan,
         overwrite: arguments.yes && arguments.overwrite,
         yes,

@@ -36,6 +36,7 @@ mod remote;
 mod rename;
 mod reports;
 mod reshape;
+mod resize;
 mod restart;
 mod schedules;
 mod scrub;

@@ -21,11 +21,11 @@ use std::thread::{self, JoinHandle};
 
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
-use openraid_core::array::reshape_plan::ReshapePlan;
+use openraid_core::array::reshape_plan::{ReshapeGoal, ReshapePlan};
 use openraid_core::limits::Limits;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
-use openraid_format::{ShapeFields, Superblock};
+use openraid_format::Superblock;
 use openraid_sys::{listen_patiently, EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId};
 
@@ -343,10 +343,10 @@ impl ServiceHandle {
     pub fn plan_reshape(
         &self,
         array: ArrayId,
-        new: ShapeFields,
+        goal: ReshapeGoal,
         joining: Vec<Superblock>,
     ) -> Result<ReshapePlan, ServiceError> {
-        let planned = self.order(|answer| Order::PlanReshape(array, new, joining, answer))?;
+        let planned = self.order(|answer| Order::PlanReshape(array, goal, joining, answer))?;
         planned.map_err(ServiceError::Admin)
     }
 

@@ -6,11 +6,11 @@ use openraid_core::actions::{Notice, ReplyStatus};
 use openraid_core::admin::{
     AdminCommand, AdminError, AdminOutcome, ArrayStatus, CacheStatus, JournalStatus, Unprotected,
 };
-use openraid_core::array::reshape_plan::ReshapePlan;
+use openraid_core::array::reshape_plan::{ReshapeGoal, ReshapePlan};
 use openraid_core::occupancy::Occupied;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
-use openraid_format::{ShapeFields, Superblock};
+use openraid_format::Superblock;
 use openraid_sys::Signal;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos};
 
@@ -34,7 +34,7 @@ pub enum Order {
     /// A command of the administrator.
     Admin(Box<AdminCommand>, Answer<Result<AdminOutcome, AdminError>>),
     /// What a change of an array's shape would do, with drives that would join before it.
-    PlanReshape(ArrayId, ShapeFields, Vec<Superblock>, Answer<Result<ReshapePlan, AdminError>>),
+    PlanReshape(ArrayId, ReshapeGoal, Vec<Superblock>, Answer<Result<ReshapePlan, AdminError>>),
     /// A request of the service itself.
     Request(ArrayId, OwnRequest, Answer<Result<Vec<u8>, ReplyStatus>>),
     /// Export an array to clients.

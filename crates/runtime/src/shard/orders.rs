@@ -51,8 +51,8 @@ impl Shard {
                 let _ = answer.send(lost);
             }
             Order::Admin(command, answer) => self.ask(*command, Waiting::Caller(answer)),
-            Order::PlanReshape(array, new, joining, answer) => {
-                let _ = answer.send(self.shared.control.plan_reshape(array, new, &joining));
+            Order::PlanReshape(array, goal, joining, answer) => {
+                let _ = answer.send(self.shared.control.plan_reshape(array, goal, &joining));
             }
             Order::Request(array, request, answer) => self.own_request(array, request, answer),
             Order::Offer(offer, answer) => {

@@ -114,14 +114,14 @@ impl Session {
     pub fn capacity(&self) -> u64 {
         self.versions.capacity()
     }
-    /// If the array has grown, the host uses all of it from now on.
+    /// If the array has grown, the host uses all of it from now on. The new part has this content.
     ///
     /// # Panics
     /// The array does not run.
-    pub fn learn_capacity(&mut self, world: &World) {
+    pub fn learn_capacity(&mut self, world: &World, fresh: Content) {
         let capacity = world.controller().capacity(self.array).expect("the array runs").get();
         if capacity > self.versions.capacity() {
-            self.versions.grow(capacity);
+            self.versions.grow(capacity, fresh);
         }
     }
 

@@ -266,11 +266,11 @@ impl Versions {
         }
     }
 
-    /// The array has grown to `capacity` bytes, which a power cut cannot undo. The new ones are zero.
-    pub fn grow(&mut self, capacity: u64) {
+    /// The array has grown to `capacity` bytes, which a power cut cannot undo. The new ones have this content.
+    pub fn grow(&mut self, capacity: u64, fresh: Content) {
         let (before, origin) = (self.capacity, self.next_id());
         let version = Version {
-            content: Content::Zeroes,
+            content: fresh,
             range: before..capacity,
             begun: 0,
             ended: Some(0),

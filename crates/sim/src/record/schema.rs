@@ -211,6 +211,7 @@ choice!(AdminCommand {
     24 => Lose { drive },
     25 => Reshape { array, new },
     26 => CancelReshape { array },
+    27 => Resize { array },
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },

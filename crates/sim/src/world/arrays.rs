@@ -68,7 +68,7 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
         minor: options.metadata,
         slots: slots.map(|(slot, drive)| (!options.missing.contains(slot)).then(|| new(drive))).collect(),
         spares: spares.iter().map(new).collect(),
-        size: None,
+        size: options.used,
         assume_clean: !options.junk,
         bitmap: options.bitmap,
         ppl: options.ppl,

@@ -40,6 +40,7 @@ mod pulled;
 mod reading;
 mod refused;
 mod reshape;
+mod resize;
 mod restart;
 mod room;
 mod sharing;

@@ -9,7 +9,7 @@ use openraid_core::geometry::Level;
 use openraid_format::{MdLevel, ShapeFields};
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::oracle::Members;
+use openraid_sim::oracle::{Content, Members};
 use openraid_sim::rig::Loss;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{MemberLba, Sectors, Slot};
@@ -167,7 +167,7 @@ fn members_are_lost_and_filled_during_a_change() {
             rig.rest();
             if rig.status().superblock.is_some_and(|superblock| superblock.raid_disks == to.members) {
                 rig.shape = to;
-                rig.session.learn_capacity(&rig.world);
+                rig.session.learn_capacity(&rig.world, Content::Zeroes);
             }
             filled += u32::from(rig.health() == Health::Optimal);
             rig.judge();
@@ -204,7 +204,7 @@ fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
     let capacity = rig.status().capacity;
     let columns = |shape: &Shape| shape.members - shape.geometry().losses_survived();
     assert_eq!(capacity.cmp(&before), columns(&to).cmp(&columns(&from)), "{capacity}");
-    rig.session.learn_capacity(&rig.world);
+    rig.session.learn_capacity(&rig.world, Content::Zeroes);
     // All of the new capacity is written, too.
     let load = self::load(&rig);
     rig.session.run(&mut rig.world, &load, 60);
@@ -259,7 +259,7 @@ fn cancel_under_cuts(seed: u64, from: Shape, to: Shape) -> bool {
     assert!(is_back || now == fields(&to), "{now:?}");
     assert!(!is_back || rig.status().capacity == before);
     rig.shape = if is_back { from } else { to };
-    rig.session.learn_capacity(&rig.world);
+    rig.session.learn_capacity(&rig.world, Content::Zeroes);
     rig.judge();
     is_back
 }

@@ -8,6 +8,7 @@ use super::{Run, RunResult};
 use crate::fault::changing::ShapeWish;
 use crate::fault::set::fields_of;
 use crate::fault::verdict::Fault;
+use crate::oracle::Content;
 
 /// Limit of the members of an array.
 const MEMBERS_MAX: u16 = 9;
@@ -85,7 +86,7 @@ impl Run<'_> {
         }
         if capacity.get() > known {
             self.log(|| format!("  the array has {} bytes now", capacity.get()));
-            self.session.learn_capacity(&self.world);
+            self.session.learn_capacity(&self.world, Content::Zeroes);
         }
         Ok(())
     }
