@@ -105,6 +105,7 @@ events! {
     ReshapeFinished Info "An array has its new shape."
     ReshapeHeld Warning "The next step of a change of shape cannot begin."
     ReshapePaused Warning "A change of shape is paused: it stands still until it is resumed."
+    ReshapeStill Warning "A change of shape has not moved for ten minutes."
     ResyncFinished Info "A resync has finished."
     ResyncStarted Info "A resync has begun."
     ResyncStopped Warning "A resync ended early."

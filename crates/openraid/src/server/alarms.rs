@@ -1,5 +1,7 @@
 //! Alarms of the arrays and the server, and the events of a start.
 
+use std::time::Instant;
+
 use openraid_management::Validity;
 use openraid_runtime::service::ServiceStatus;
 
@@ -173,6 +175,7 @@ impl Server {
         found.extend(super::care::conditions(model, status, state));
         found.extend(super::patrol::conditions(model, state));
         found.extend(super::displaced::conditions(model, state));
+        found.extend(state.reshapes.condition(model, &served.sets(), Instant::now()));
         model.alarms = self.alarms.observe(&subject(model), &found);
     }
 

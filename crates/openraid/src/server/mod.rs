@@ -36,12 +36,12 @@ mod schedules;
 pub mod settings;
 mod shape_steps;
 mod spares;
+mod standstill;
 pub mod start;
 mod stories;
 pub mod view;
 pub mod web;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -51,7 +51,7 @@ use std::time::Instant;
 use openraid_runtime::service::ServiceStatus;
 use openraid_runtime::ServiceHandle;
 use openraid_status::uri::encoded;
-use openraid_status::{EventName, ReshapeModel};
+use openraid_status::EventName;
 
 use crate::alarms::Keeper;
 use crate::checks::Checks;
@@ -168,7 +168,7 @@ struct State {
     checks: Checks,
     seen_checks: checks::SeenChecks,
     /// The changes of shape at the last look.
-    reshapes: HashMap<openraid_units::ArrayId, ReshapeModel>,
+    reshapes: standstill::SeenChanges,
     /// The shapes that arrays are to have.
     shape_goals: shape_steps::ShapeGoals,
     /// Has the user stopped the last array?

@@ -1,5 +1,7 @@
 //! Changes of an array's shape: their plan, and the order to begin.
 
+use std::time::Instant;
+
 use openraid_core::actions::{Notice, NoticeKind};
 use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, MemberState, Policy, WriteCache};
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
@@ -227,7 +229,8 @@ impl Server {
             let size = view.status.superblock.as_ref()?.size;
             Some((view.status.array, text::change(view.status.reshape.as_ref()?, size)))
         });
-        self.state().reshapes.extend(found);
+        let (mut state, now) = (self.state(), Instant::now());
+        found.for_each(|(array, change)| state.reshapes.see(array, change, now));
     }
 
     /// Shapes and sizes, for the notice of a change's begin or end.
@@ -240,8 +243,8 @@ impl Server {
         let view = status.arrays.iter().find(|view| view.status.array == notice.array);
         let is_cached = view.is_some_and(|view| view.status.policy.write_cache != WriteCache::Through);
         let known = match notice.kind {
-            NoticeKind::ReshapeFinished => self.state().reshapes.remove(&notice.array),
-            _ => self.state().reshapes.get(&notice.array).cloned(),
+            NoticeKind::ReshapeFinished => self.state().reshapes.end(notice.array),
+            _ => self.state().reshapes.of(notice.array).cloned(),
         };
         let Some(change) = known else { return String::new() };
         let is_begun = notice.kind == NoticeKind::ReshapeBegun;
