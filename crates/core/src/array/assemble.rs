@@ -21,6 +21,7 @@ pub use self::change::{layout_of, PlannedChange};
 pub use self::ppl::{PlannedPpl, PplArea, PplRedo};
 
 use self::bitmap::plan_bitmap;
+pub use self::change::FoundMark;
 use self::change::{is_guarded, is_same_change, joined, shape_of, slots_of, unguarded};
 use self::ppl::plan_ppl;
 use super::bad::BadRange;
@@ -168,8 +169,8 @@ pub struct Assembly {
     pub ppl: Option<PlannedPpl>,
     /// The superblocks are new: all are written before the array takes requests.
     pub newly_created: bool,
-    /// The begin or the end of a change of shape was cut: md refuses the members until their superblocks are written.
-    pub was_guarded: bool,
+    /// The mark of a change of shape: md refuses the members until their superblocks are written.
+    pub mark: FoundMark,
     /// Started by force: the text says what may be lost.
     pub forced: Option<String>,
 }
@@ -300,7 +301,8 @@ impl core::error::Error for AssembleError {}
 /// Why they make no set; see [`AssembleError`].
 pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assembly, AssembleError> {
     if candidates.iter().any(is_guarded) {
-        return plan(&unguarded(candidates), options).map(|planned| Assembly { was_guarded: true, ..planned });
+        let (unmarked, mark) = unguarded(candidates);
+        return plan(&unmarked, options).map(|planned| Assembly { mark, ..planned });
     }
     let newest = candidates
         .iter()
@@ -363,7 +365,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         bitmap,
         ppl,
         newly_created: false,
-        was_guarded: false,
+        mark: FoundMark::None,
         forced,
     })
 }

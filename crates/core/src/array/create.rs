@@ -11,7 +11,7 @@ use openraid_format::{
 };
 use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
-use super::assemble::{Assembly, Membership, PlannedBitmap, PlannedMember, PlannedPpl};
+use super::assemble::{Assembly, FoundMark, Membership, PlannedBitmap, PlannedMember, PlannedPpl};
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::limits::MEMBERS_MAX;
 use crate::slots::SlotSet;
@@ -295,7 +295,7 @@ fn finish(
         bitmap,
         ppl: spec.ppl.then(PlannedPpl::default),
         newly_created: true,
-        was_guarded: false,
+        mark: FoundMark::None,
         forced: None,
     })
 }

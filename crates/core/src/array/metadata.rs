@@ -12,7 +12,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
-use openraid_format::{Role, SetName, Superblock};
+use openraid_format::{FeatureMap, Role, SetName, Superblock};
 
 use crate::planted::{Flaw, Planted};
 use openraid_format::RoleTable;
@@ -57,8 +57,10 @@ pub(crate) struct Metadata {
     pub(super) failure: u64,
     /// Number of generations that come before the next one. Each of them raises `events` by one.
     steps: u8,
-    /// The next generation brings up members that are one event behind.
-    catch_up: bool,
+    /// The next generation brings up members that are one event behind. It has these marks.
+    catch_up: Option<FeatureMap>,
+    /// Marks that only the superblocks that are being written have.
+    marks: FeatureMap,
     /// Numbers of absent devices that are to be recorded as faulty.
     absent: Vec<u32>,
     pub(super) planted: Planted,
@@ -77,7 +79,8 @@ impl Metadata {
             second_from: 0,
             failure: 0,
             steps: 0,
-            catch_up: false,
+            catch_up: None,
+            marks: FeatureMap(0),
             absent: Vec::new(),
             planted: Planted::default(),
         }
@@ -86,6 +89,16 @@ impl Metadata {
     /// The common part of the superblocks of all members, as it is now.
     pub(crate) fn common(&self) -> &Superblock {
         &self.common
+    }
+
+    /// The last generation that was asked for.
+    pub(crate) const fn wanted(&self) -> u64 {
+        self.wanted
+    }
+
+    /// Marks that only the superblocks that are being written have.
+    pub(crate) const fn marks(&self) -> FeatureMap {
+        self.marks
     }
 
     /// The common part of the superblocks that are being written.
@@ -143,16 +156,17 @@ impl Metadata {
         self.durable = generation;
     }
 
-    /// Some members lack one event: bring them up to date before anything else is recorded.
-    pub(crate) fn request_catch_up(&mut self) {
+    /// Some members lack one event: bring them up to date before anything else is recorded. Their superblocks have these marks,
+    /// because the others would lose them before these know what they mean.
+    pub(crate) fn request_catch_up(&mut self, marks: FeatureMap) {
         assert_eq!(self.wanted, 0, "the first generation brings members up");
-        self.catch_up = true;
+        self.catch_up = Some(marks);
         self.wanted = 1;
     }
 
     /// The state has changed and must be written. Returns the generation that records it.
     pub(crate) fn request(&mut self) -> u64 {
-        let next = self.writing + 1 + u64::from(self.catch_up) + u64::from(self.steps);
+        let next = self.writing + 1 + u64::from(self.catch_up.is_some()) + u64::from(self.steps);
         self.wanted = self.wanted.max(next);
         self.wanted
     }
@@ -160,7 +174,9 @@ impl Metadata {
     /// Begin the next generation. Returns the number by which it raises `events`.
     pub(crate) fn begin(&mut self) -> u64 {
         self.wave = Wave::Header;
-        if core::mem::take(&mut self.catch_up) {
+        let catch_up = self.catch_up.take();
+        self.marks = catch_up.unwrap_or(FeatureMap(0));
+        if catch_up.is_some() {
             self.writing += 1;
             return u64::from(self.planted.has(Flaw::CatchUpCounted));
         }
@@ -187,7 +203,7 @@ impl Metadata {
     pub(crate) fn go_on(&mut self) {
         assert_eq!(self.pending, 0, "no superblock is being written");
         self.wave = Wave::Idle;
-        self.catch_up = true;
+        self.catch_up = Some(FeatureMap(0));
         self.request_distrust();
     }
 
@@ -295,7 +311,7 @@ mod tests {
     #[test]
     fn members_that_lack_an_event_are_brought_up_without_another_one() {
         let mut metadata = metadata();
-        metadata.request_catch_up();
+        metadata.request_catch_up(FeatureMap(0));
         assert_eq!(metadata.request(), 2, "what is asked for comes after it");
         assert_eq!(write(&mut metadata), [0, 1]);
     }

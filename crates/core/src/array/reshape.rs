@@ -1,10 +1,10 @@
 //! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when.
 
 use alloc::vec::Vec;
-use openraid_format::FeatureMap;
+use openraid_format::{FeatureMap, Superblock};
 use openraid_units::{DriveLba, Sectors, SetLba, Slot};
 
-use super::reshape_plan::ReshapePlan;
+use super::reshape_plan::{has_new_data_area, ReshapePlan};
 use super::set::{Member, Seat, Set, SlotMembers};
 use super::superblock_io::member_superblock;
 use crate::admin::MemberState;
@@ -26,13 +26,15 @@ impl Set {
             member.state = if is_filled { MemberState::Rebuilding { to: Sectors::ZERO } } else { MemberState::InSync };
             self.places[slot.index()].hold(spare);
         }
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
         for member in self.members.iter_mut().filter(|member| member.is_active()) {
             let superblock = member.superblock.as_mut().expect("members of sets with metadata have a superblock");
+            // The start of the data in the common part has no meaning, and must be possible.
+            let Superblock { data_offset, data_size, .. } = **superblock;
+            (metadata.common.data_offset, metadata.common.data_size) = (data_offset, data_size);
             plan.begin_on(superblock).expect("the plan has tried it");
             member.starts[Side::New as usize] = superblock.new_data_offset();
         }
-        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
-        // The start of the data in the common part has no meaning.
         plan.begin_on(&mut metadata.common).expect("the plan has tried it");
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
         metadata.common.features.set(FeatureMap::LEVEL_GUARD, plan.from != plan.old);
@@ -53,7 +55,8 @@ impl Set {
         let common = self.metadata.as_ref()?.common();
         let mut trial = member_superblock(common, member);
         trial.set_new_data_offset(start);
-        trial.set_change_position(self.shape.boundary()).is_ok().then_some(start)
+        let fits = trial.set_change_position(self.shape.boundary()).is_ok() && has_new_data_area(&trial);
+        fits.then_some(start)
     }
 
     /// Writes wait between the boundary and this distance.

@@ -308,7 +308,7 @@ fn plan_in(
     loop {
         let (change, shift_now) = (change(sign * shift)?, sign * shift);
         let plan = ReshapePlan { from, old, new, kind: PlanKind::Move, change, shift: shift_now, room };
-        let tried = drives.iter().try_for_each(|member| plan.begin_on(&mut (*member).clone()));
+        let tried = drives.iter().try_for_each(|member| plan.try_on(member));
         match tried {
             Ok(()) if plan.change.has_room_everywhere() => return Ok(plan),
             // The places of copies are not in the order of the set: some positions need more room.
@@ -384,6 +384,14 @@ impl ReshapePlan {
         DriveLba(member.data_offset.get().saturating_add_signed(self.shift))
     }
 
+    /// Can the change begin on a member's superblock?
+    fn try_on(&self, member: &Superblock) -> Result<(), SuperblockError> {
+        let mut trial = member.clone();
+        self.begin_on(&mut trial)?;
+        let fault = ReshapeFault::NewDataArea { shift: self.shift };
+        has_new_data_area(&trial).then_some(()).ok_or(SuperblockError::BadReshape(fault))
+    }
+
     /// Begin the change on a member's superblock.
     pub(crate) fn begin_on(&self, member: &mut Superblock) -> Result<(), SuperblockError> {
         member.set_shape(&self.old);
@@ -401,6 +409,11 @@ impl ReshapePlan {
             None => Ok(()),
         }
     }
+}
+
+/// Do the data fit after their new start? The superblock of a spare, which gets its role later, is not refused for this.
+pub(super) fn has_new_data_area(member: &Superblock) -> bool {
+    member.new_data_offset() + member.size <= member.data_offset + member.data_size
 }
 
 /// The geometry of a shape of an array whose members use `size` sectors each.

@@ -24,6 +24,7 @@ use crate::array::repair::Repair;
 use crate::call::Call;
 use crate::events::Wake;
 use crate::geometry::shape::Side;
+use crate::geometry::Geometry;
 use crate::limits::{ROOM_PAUSE, ROOM_PROBE};
 use crate::slots::SlotSet;
 
@@ -127,11 +128,13 @@ impl Sets {
                     return;
                 }
                 set.room = Room::Short { look: now + ROOM_PAUSE };
+                if set.shape.is_changing() {
+                    // Units that move data are such writes.
+                    return;
+                }
                 for index in 0..set.members.len() {
-                    let member = &self.get(id).members[index];
-                    if let (Some(place), Some(slot)) = (member.lacks_room, member.slot()) {
-                        let at = member.in_data(side, place.at());
-                        self.want_rewrite(id, (side, slot), at, place.len());
+                    if let Some((slot, at, len)) = self.get_mut(id).place_to_try(index, side) {
+                        self.want_rewrite(id, (side, slot), at, len);
                     }
                 }
             }
@@ -142,9 +145,11 @@ impl Sets {
                 for index in (0..set.members.len()).filter(|_| goes_on) {
                     let Some(slot) = self.get(id).members[index].slot() else { continue };
                     for number in 0..self.get(id).members[index].bad.ranges().len() {
-                        let member = &self.get(id).members[index];
-                        let range = member.bad.ranges()[number];
-                        self.want_repair(id, (side, slot), member.in_data(side, range.at()), range.len());
+                        let set = self.get(id);
+                        let range = set.members[index].bad.ranges()[number];
+                        if let Some(at) = set.in_data_of(index, side, range) {
+                            self.want_repair(id, (side, slot), at, range.len());
+                        }
                     }
                 }
             }
@@ -154,6 +159,27 @@ impl Sets {
 }
 
 impl Set {
+    /// The place in the data of a member of a range on its drive; none if it is outside of them. A change of shape moves the
+    /// start of the data, and what was known of other places stays known.
+    fn in_data_of(&self, index: usize, side: Side, range: DriveRange) -> Option<MemberLba> {
+        let at = self.members[index].range_in_data(side, range)?;
+        let extent = match self.shape.on(side) {
+            Geometry::Parity(parity) => parity.member_extent(),
+            Geometry::Mirror(mirror) => mirror.member_extent(),
+            _ => return Some(at),
+        };
+        (at.offset() + range.len() <= extent).then_some(at)
+    }
+
+    /// The place at which a full member is tried again. If the refused one holds no data any longer, the first one is.
+    fn place_to_try(&mut self, index: usize, side: Side) -> Option<(Slot, MemberLba, Sectors)> {
+        let (refused, slot) = (self.members[index].lacks_room?, self.members[index].slot()?);
+        let at = self.in_data_of(index, side, refused).unwrap_or(MemberLba::ZERO);
+        let member = &mut self.members[index];
+        member.lacks_room = Some(DriveRange::of(member.on_drive(side, at), refused.len()));
+        Some((slot, at, refused.len()))
+    }
+
     /// Members that have left the array need no room.
     fn forget_full_leavers(&mut self, now: Instant) {
         for member in &mut self.members {

@@ -6,6 +6,7 @@
 use openraid_format::Superblock;
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
+use super::bad::DriveRange;
 use super::set::{Member, Seat, Set, SlotMembers};
 use crate::admin::MemberState;
 use crate::geometry::shape::Side;
@@ -72,6 +73,11 @@ impl Member {
     #[inline(always)]
     pub(crate) fn in_data(&self, side: Side, at: DriveLba) -> MemberLba {
         MemberLba((at - self.starts[side as usize]).get())
+    }
+
+    /// The place in its data area of a range on its drive; none if the range begins before the area.
+    pub(crate) fn range_in_data(&self, side: Side, range: DriveRange) -> Option<MemberLba> {
+        range.at().get().checked_sub(self.starts[side as usize].get()).map(MemberLba)
     }
 
     /// Does its bad-block log name any of these sectors?

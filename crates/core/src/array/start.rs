@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, Slot};
 
-use super::assemble::{Assembly, Membership, PlannedMember};
+use super::assemble::{Assembly, FoundMark, Membership, PlannedMember};
 use super::bitmap::Bitmap;
 use super::consistency::Consistency;
 use super::membership::new_member;
@@ -97,9 +97,9 @@ impl Set {
         set.refresh();
         let newest = assembly.common.events;
         if assembly.members.iter().any(|m| m.verdict != Membership::Spare && m.superblock.events < newest) {
-            set.metadata.as_mut().expect("just put").request_catch_up();
+            set.metadata.as_mut().expect("just put").request_catch_up(assembly.mark.kept());
         }
-        if assembly.was_guarded {
+        if assembly.mark != FoundMark::None {
             set.metadata.as_mut().expect("just put").request();
         }
         note_absence(&mut set, assembly);

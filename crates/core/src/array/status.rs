@@ -63,8 +63,10 @@ impl Set {
 
     /// Known bad ranges of its members: slot and range.
     pub(crate) fn bad_ranges(&self) -> Vec<(Option<Slot>, BadRange)> {
-        let in_data = |m: &Member, bad: &DriveRange| BadRange { at: m.in_data(Side::Old, bad.at()), len: bad.len() };
-        self.members.iter().flat_map(|m| m.bad.ranges().iter().map(move |b| (m.slot(), in_data(m, b)))).collect()
+        let in_data = |m: &Member, bad: &DriveRange| {
+            Some((m.slot(), BadRange { at: m.range_in_data(Side::Old, *bad)?, len: bad.len() }))
+        };
+        self.members.iter().flat_map(|m| m.bad.ranges().iter().filter_map(move |b| in_data(m, b))).collect()
     }
 }
 

@@ -97,7 +97,8 @@ impl Set {
                 bitmap.set_header(&bytes);
             }
         }
-        let snapshot = common.clone();
+        let mut snapshot = common.clone();
+        snapshot.features.set(metadata.marks(), true);
         metadata.snapshot = snapshot;
     }
 }

@@ -307,7 +307,7 @@ fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
             sets.signal(Signal::Changed);
             true
         }
-        MoveStage::Ending(generation) if durable >= generation => {
+        MoveStage::Ending(generation) if durable >= generation && !is_turning => {
             set.tasks.end_reshape();
             set.offer_capacity();
             sets.signal(Signal::ShapeChanged(id));
@@ -368,6 +368,8 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
 fn end_old_side(set: &mut Set, planted: Planted) {
     let generation = set.end_old_side();
     reshape_of(set).stage = MoveStage::Guarding(generation);
+    // Operations of the new side end before another change can give that name to another geometry.
+    set.ops_mut().turn();
     if planted.has(Flaw::EndUnguarded) {
         let generation = set.end_guard();
         reshape_of(set).stage = MoveStage::Ending(generation);

@@ -134,6 +134,11 @@ impl ReshapeTask {
         }
     }
 
+    /// The same, with nothing moved until its position is durable with this generation.
+    pub(crate) fn after_record(self, generation: u64) -> Self {
+        Self { stage: MoveStage::Recording(self.recorded, generation), ..self }
+    }
+
     /// A change that begins.
     pub(crate) fn beginning(plan: ReshapePlan, limits: &Limits, now: Instant) -> Self {
         let fields = (plan.from, plan.new);
@@ -152,6 +157,11 @@ impl ReshapeTask {
     /// Are the members being flushed for a record?
     pub(crate) const fn is_flushing(&self) -> bool {
         matches!(self.stage, MoveStage::Flushing(_))
+    }
+
+    /// Does dirty data of the old shape go to the members first?
+    pub(crate) const fn is_draining(&self) -> bool {
+        matches!(self.stage, MoveStage::Draining(_))
     }
 
     /// Do the superblocks say, without a mark, that the change is under way?

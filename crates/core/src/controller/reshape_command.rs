@@ -63,11 +63,17 @@ impl Controller {
         self.arrays.get_mut(set.array()).fit(&self.base.limits, geometry.full_stripe(), gathers);
     }
 
-    /// The answer to the command that began a change, if there is one already.
-    pub(crate) fn check_reshape_begun(&self, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
-        let Some(set) = self.sets.find(id).filter(|set| !set.has_failed()) else {
+    /// The answer to the command that began a change, if there is one already. A change whose dirty data has no room is given
+    /// up.
+    pub(crate) fn check_reshape_begun(&mut self, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
+        if self.sets.find(id).is_none_or(Set::has_failed) {
             return Some(Err(AdminError::Offline));
-        };
+        }
+        let set = self.sets.get_mut(id);
+        if set.is_short_of_room() && set.tasks.reshape().is_some_and(ReshapeTask::is_draining) {
+            set.tasks.end_reshape();
+            return Some(Err(NO_ROOM));
+        }
         let is_begun = set.tasks.reshape().is_none_or(ReshapeTask::is_begun);
         is_begun.then_some(Ok(AdminOutcome::Done))
     }
@@ -92,6 +98,10 @@ impl Controller {
     }
 }
 
+const NO_ROOM: AdminError = AdminError::NotPossible(
+    "a member has no room for writes, and cached writes go to the members first: make room there",
+);
+
 /// Can a change begin in the state in which the set is?
 fn check_ready(set: &Set) -> Result<(), AdminError> {
     if set.metadata.is_none() || !set.is_running() {
@@ -114,6 +124,9 @@ fn check_ready(set: &Set) -> Result<(), AdminError> {
             "the array has a partial parity log, and Linux md changes no such array; set the consistency policy to resync \
              first",
         ));
+    }
+    if set.is_short_of_room() {
+        return Err(NO_ROOM);
     }
     if set.is_durability_lost() {
         return Err(AdminError::NotPossible("a member did not flush: restart the server first; see `openraid show`"));

@@ -52,7 +52,10 @@ impl Controller {
         let mut set = Set::of_assembly(array, (block, rows_max), assembly, &self.base);
         if let (Some(planned), Some(said)) = (&assembly.change, assembly.common.change()) {
             let (fields, base) = ((said.old, said.new), &self.base);
-            set.tasks.begin_reshape(ReshapeTask::new(&planned.change, planned.moved, fields, &base.limits, base.now));
+            let reshape = ReshapeTask::new(&planned.change, planned.moved, fields, &base.limits, base.now);
+            // A member may still say the position before this one.
+            let brought_up = set.metadata.as_ref().expect("of superblocks").wanted();
+            set.tasks.begin_reshape(reshape.after_record(brought_up));
         }
         start_ppl(&mut set, assembly, self.base.limits.ops_max);
         set.plant(self.base.planted);

@@ -215,11 +215,11 @@ impl ShapeChange {
     pub(crate) const fn unit(&self) -> Sectors {
         self.unit
     }
-    /// The boundary before anything has moved.
+    /// The boundary before anything has moved. What the new set has beyond the end of the old one becomes zero.
     pub(crate) fn start(&self) -> SetLba {
         match self.direction {
             Direction::Forward => SetLba::ZERO,
-            Direction::Backward => SetLba(self.capacity_old().min(self.capacity_new()).0),
+            Direction::Backward => SetLba(self.capacity_new().0),
         }
     }
     /// The boundary after everything has moved.

@@ -5,7 +5,7 @@ use openraid_core::admin::{
     WriteCache,
 };
 use openraid_core::array::assemble::{
-    layout_of, Assembly, Membership, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo,
+    layout_of, Assembly, FoundMark, Membership, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo,
 };
 use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
@@ -327,10 +327,12 @@ impl Codec for Assembly {
         self.resync_from.put(out);
         self.bitmap.put(out);
         self.ppl.put(out);
-        let origin = match (self.newly_created, self.was_guarded) {
+        let origin = match (self.newly_created, self.mark) {
             (true, _) => 1_u8,
-            (false, true) => 2,
-            (false, false) => 0,
+            (false, FoundMark::None) => 0,
+            (false, FoundMark::TakenBack) => 2,
+            (false, FoundMark::Kept(FeatureMap::SHAPE_GUARD)) => 3,
+            (false, FoundMark::Kept(_)) => 4,
         };
         out.push(origin);
         self.forced.put(out);
@@ -343,10 +345,13 @@ impl Codec for Assembly {
         let resync_from = Codec::take(input)?;
         let bitmap = Codec::take(input)?;
         let ppl = Codec::take(input)?;
-        let (newly_created, was_guarded) = match input.bytes(1)? {
-            [0] => (false, false),
-            [1] => (true, false),
-            [2] => (false, true),
+        let kept = FeatureMap::SHAPE_GUARD;
+        let (newly_created, mark) = match input.bytes(1)? {
+            [0] => (false, FoundMark::None),
+            [1] => (true, FoundMark::None),
+            [2] => (false, FoundMark::TakenBack),
+            [3] => (false, FoundMark::Kept(kept)),
+            [4] => (false, FoundMark::Kept(kept | FeatureMap::TURN_GUARD)),
             _ => return input.error("no such origin of an array"),
         };
         let forced = Codec::take(input)?;
@@ -364,7 +369,7 @@ impl Codec for Assembly {
             bitmap,
             ppl,
             newly_created,
-            was_guarded,
+            mark,
             forced,
         })
     }

@@ -52,6 +52,9 @@ fn more_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
             all += 1;
         }
     }
+    while rig.status().reshape.is_some() {
+        rig.rest_or(3);
+    }
     assert!(rig.status().capacity > before, "{}", rig.world.dump());
     rig.session.learn_capacity(&rig.world, Content::Anything);
     // All of the new capacity is written, too, before, in and after the resync.

@@ -30,6 +30,27 @@ impl Assembly {
     }
 }
 
+/// The mark of a change of shape, as a start finds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FoundMark {
+    /// None.
+    None,
+    /// The change has not begun, or the newest superblock has no mark any longer.
+    TakenBack,
+    /// An end, another level or size, or a turn. Superblocks that bring other members up to it have these marks.
+    Kept(FeatureMap),
+}
+
+impl FoundMark {
+    /// The marks of superblocks that bring members up.
+    pub(in crate::array) const fn kept(self) -> FeatureMap {
+        match self {
+            Self::Kept(marks) => marks,
+            Self::None | Self::TakenBack => FeatureMap(0),
+        }
+    }
+}
+
 const GUARDS: FeatureMap = FeatureMap(FeatureMap::SHAPE_GUARD.0 | FeatureMap::LEVEL_GUARD.0 | FeatureMap::TURN_GUARD.0);
 
 /// The RAID 5 from which a RAID 6 with Q on the last member was made.
@@ -62,25 +83,25 @@ pub(super) fn is_guarded(candidate: &Candidate) -> bool {
 /// cut has moved everything, so members that do not know the end yet are taken to it. The same holds for a change of level
 /// in which nothing moves. A start that did so may have been cut in its turn, so the newest superblock may say the result
 /// without the mark.
-pub(super) fn unguarded(candidates: &[Candidate]) -> Vec<Candidate> {
+pub(super) fn unguarded(candidates: &[Candidate]) -> (Vec<Candidate>, FoundMark) {
     let mut candidates = candidates.to_vec();
     // With the same events, the marked one says what was under way: a start has made the other one.
     let newest = candidates.iter().max_by_key(|candidate| (candidate.superblock.events, is_guarded(candidate)));
-    let Some(newest) = newest.map(|newest| newest.superblock.clone()) else { return candidates };
-    let apply = if !newest.features.contains(FeatureMap::SHAPE_GUARD) {
-        follow
+    let Some(newest) = newest.map(|newest| newest.superblock.clone()) else { return (candidates, FoundMark::None) };
+    let (apply, mark): (fn(&mut Superblock, &Superblock), _) = if !newest.features.contains(FeatureMap::SHAPE_GUARD) {
+        (follow, FoundMark::TakenBack)
     } else if newest.features.contains(FeatureMap::TURN_GUARD) {
-        turn
+        (turn, FoundMark::Kept(FeatureMap::SHAPE_GUARD | FeatureMap::TURN_GUARD))
     } else if newest.change().is_some() {
-        take_back
+        (take_back, FoundMark::TakenBack)
     } else {
-        take_to_end
+        (take_to_end, FoundMark::Kept(FeatureMap::SHAPE_GUARD))
     };
     for superblock in candidates.iter_mut().map(|candidate| &mut candidate.superblock) {
         apply(superblock, &newest);
         superblock.features.set(GUARDS, false);
     }
-    candidates
+    (candidates, mark)
 }
 
 /// The shape before a change whose begin is marked in this superblock.

@@ -171,9 +171,9 @@ impl Ops {
         self.locks.release(index, |granted| self.ready.push(granted));
     }
 
-    /// The operation waits for work frames: before all others if it was called for them and found too few.
-    pub(in crate::io) fn wait_for_frames(&mut self, index: u32, was_called: bool) {
-        if was_called {
+    /// The operation waits for work frames, before all others if it goes first.
+    pub(in crate::io) fn wait_for_frames(&mut self, index: u32, goes_first: bool) {
+        if goes_first {
             self.for_frames.push_front(index);
         } else {
             self.for_frames.push(index);

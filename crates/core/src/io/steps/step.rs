@@ -144,11 +144,11 @@ pub(crate) fn release_work(ops: &mut Ops, pool: &mut Pool, index: u32) {
 
 impl OpIo<'_> {
     /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
-    /// the answer is false.
+    /// the answer is false. A part of a move goes first: the move has frames already, for which the others may wait.
     pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
         debug_assert!(self.ops[index].work().is_none());
-        let woken = self.ops[index].answer_call();
-        if woken || !self.ops.are_frames_awaited() {
+        let (woken, goes_first) = (self.ops[index].answer_call(), self.ops[index].is_part_of_move());
+        if woken || goes_first || !self.ops.are_frames_awaited() {
             if let Some(run) = self.pool.work_mut().take(bytes) {
                 self.ops[index].work = WorkFrames::Run(run);
                 // There may be enough frames for the next operation too.
@@ -161,7 +161,7 @@ impl OpIo<'_> {
         self.note(index, Reason::WaitedForFrames, u64::from(index), self.pool.work().free_frames());
         self.ops.hold_op(index, Wait::Frames(bytes));
         self.pass_turn_on();
-        self.ops.wait_for_frames(index, woken);
+        self.ops.wait_for_frames(index, woken || goes_first);
         false
     }
 }

@@ -61,18 +61,18 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::RoundOfOneSet => return BugRun::Swarm(52),
         Flaw::OverdueLate => return BugRun::Swarm(38),
         Flaw::OffsetIgnored => return BugRun::Changing(20),
+        Flaw::OldStripeRoundedUp => return BugRun::Changing(55),
+        Flaw::GrownTooEarly => return BugRun::Changing(2085),
+        Flaw::LostBecomesZero => return BugRun::Changing(1314),
+        Flaw::BitForOneSide => return BugRun::Changing(66),
+        Flaw::LateRead => return BugRun::Changing(88),
         Flaw::MovedBeforeShape
         | Flaw::RoomFromMoved
-        | Flaw::OldStripeRoundedUp
         | Flaw::PositionUnflushed
         | Flaw::AnswerAheadOfPosition
         | Flaw::EndUnguarded
-        | Flaw::GrownTooEarly
-        | Flaw::LostBecomesZero
         | Flaw::FootprintKept
-        | Flaw::NewMemberTrusted
-        | Flaw::BitForOneSide
-        | Flaw::LateRead => return BugRun::Changing(1),
+        | Flaw::NewMemberTrusted => return BugRun::Changing(1),
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::admin::{AdminCommand, Health, MemberState, ReshapeStage};
 use openraid_core::geometry::Geometry;
 use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_format::{Superblock, BITMAP_HEADER_BYTES};
@@ -79,6 +79,10 @@ impl Run<'_> {
         }
         for set in self.sets.iter().filter(|set| set.uuid.is_some()) {
             let Some(status) = self.world.status(set.array) else { continue };
+            // At the end of a change, a member that it has filled is in sync before its superblock says so.
+            if status.reshape.is_some_and(|reshape| reshape.stage == ReshapeStage::Ending) {
+                continue;
+            }
             let in_slots = status.members.iter().filter(|member| !member.replacement && member.slot.is_some());
             for member in in_slots {
                 let on_disk = member.drive.and_then(|drive| superblock_on(&self.world, drive));

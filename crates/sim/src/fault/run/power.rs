@@ -279,6 +279,7 @@ impl Run<'_> {
         self.session.hear(&mut self.world);
         self.hear_second_array();
         self.note_journal();
+        self.sets.iter_mut().for_each(|set| set.note_places(&self.world));
         let sound: Vec<_> = (0..self.sets.len()).map(|set| self.sound_members(set)).collect();
         if self.scenario.aimed {
             (0..self.sets.len()).for_each(|set| self.note_whole(set));
@@ -291,7 +292,6 @@ impl Run<'_> {
             }
             let set = &mut self.sets[number];
             set.journalled |= journalled;
-            set.note_places(&self.world);
             if !set.journalled {
                 set.doubt_what_is_on_its_way(&self.world, matches!(end, ControllerEnd::Cut | ControllerEnd::CutInPart));
             }

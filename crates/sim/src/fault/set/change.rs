@@ -104,9 +104,9 @@ impl Set {
 
     /// The start of a member's data on the side that [`Set::geometry`] describes.
     pub(super) fn start_on(&self, superblock: &Superblock) -> DriveLba {
-        // The end of a change reaches the members one after the other.
+        // The end of a change reaches the members one after the other, and the next one may begin meanwhile.
         let has_ended = |new: &ShapeFields| geometry_of(new, superblock.size) == self.geometry;
-        let is_behind = self.change.is_none() && superblock.change().is_some_and(|change| has_ended(&change.new));
+        let is_behind = superblock.change().is_some_and(|change| has_ended(&change.new));
         if is_behind {
             superblock.new_data_offset()
         } else {
@@ -169,9 +169,10 @@ impl Set {
         // A begin that did not get durable is none; an end that did is one.
         let (before, after) = change.ends(&self.geometry);
         let position = newest.map_or(before, |newest| match newest.change() {
-            Some(change) => change.position,
+            Some(found) if geometry_of(&found.new, newest.size) == change.new => found.position,
             None if geometry_of(&fields_of(&newest), newest.size) == change.new => after,
-            None => before,
+            // It may still describe the change before this one.
+            Some(_) | None => before,
         });
         if let (Geometry::Parity(old), Geometry::Parity(new)) = (&self.geometry, &change.new) {
             let step = old.chunk().max(new.chunk()) * u64::from(new.data_columns());
