@@ -109,10 +109,6 @@ flaws! {
     GrownTooEarly = "grown-too-early", "the new capacity is offered before the end of a change of shape is durable";
     /// Rule S8.
     LostBecomesZero = "lost-becomes-zero", "a block that no member has becomes zeroes at its new place";
-    /// The epoch ends after the requests that have looked up places.
-    FootprintKept = "footprint-kept", "a request that has looked up places begins operations there after the epoch has ended";
-    /// The old side of a member that the change fills.
-    NewMemberTrusted = "new-member-trusted", "a member that a change of shape fills is read on the old side, too";
     /// A resync covers both sides.
     BitForOneSide = "bit-for-one-side", "a resync by the bitmap in a change of shape covers the old side only";
     /// Rule S13.

@@ -22,7 +22,6 @@ use crate::background::Task;
 use crate::geometry::shape::{Shape, Side};
 use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
-use crate::planted::Flaw;
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::settings::Tuning;
@@ -526,8 +525,7 @@ impl Set {
         }
         let done = self.tasks.current().filter(|task| task.is_done(side, from.get(), to.get()));
         let by_task = done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one);
-        let trusts = || self.metadata.as_ref().is_some_and(|own| own.planted.has(Flaw::NewMemberTrusted));
-        if side == Side::Old && self.shape.is_changing() && !trusts() {
+        if side == Side::Old && self.shape.is_changing() {
             by_task
         } else {
             by_task | self.filled_before(to)

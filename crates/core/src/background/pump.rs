@@ -142,7 +142,7 @@ pub(crate) fn store_checkpoint(sets: &mut Sets, planted: Planted, id: SetId) {
     sets.look();
     let set = sets.get_mut(id);
     if set.tasks.reshape().is_some_and(ReshapeTask::is_flushing) {
-        return store_position(set, planted);
+        return store_position(set);
     }
     let Some(task) = &set.tasks.task else { return };
     let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);

@@ -98,8 +98,7 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
 /// If the epoch before has ended, what waited for that goes on.
 fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> bool {
     let set = sets.get_mut(id);
-    let has_looked_up = is_looked_up && !call.planted().has(Flaw::FootprintKept);
-    let is_over = !has_looked_up && set.ops().is_old_empty() || call.planted().has(Flaw::LateRead);
+    let is_over = !is_looked_up && set.ops().is_old_empty() || call.planted().has(Flaw::LateRead);
     if set.ops().awaited().is_none() || !is_over {
         return false;
     }
@@ -233,15 +232,18 @@ fn begin_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     let planted = call.planted();
     let issued =
         if planted.has(Flaw::PositionUnflushed) { 0 } else { sets.flush_members(id, Owner::CheckpointFlush, call) };
+    if planted.has(Flaw::AnswerAheadOfPosition) {
+        sets.get_mut(id).set_boundary(to);
+    }
     sets.get_mut(id).tasks.begin_flushes(issued);
     if issued == 0 {
-        store_position(sets.get_mut(id), planted);
+        store_position(sets.get_mut(id));
     }
     true
 }
 
 /// The members were flushed: the position goes into the superblocks.
-pub(crate) fn store_position(set: &mut Set, planted: Planted) {
+pub(crate) fn store_position(set: &mut Set) {
     let lost = set.is_durability_lost();
     let reshape = reshape_of(set);
     let MoveStage::Flushing(to) = reshape.stage else { return };
@@ -252,9 +254,6 @@ pub(crate) fn store_position(set: &mut Set, planted: Planted) {
     }
     let generation = set.record_position(to);
     reshape_of(set).stage = MoveStage::Recording(to, generation);
-    if planted.has(Flaw::AnswerAheadOfPosition) {
-        set.set_boundary(to);
-    }
 }
 
 /// If a record is durable, hosts use the new side up to it.

@@ -62,17 +62,14 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::OverdueLate => return BugRun::Swarm(38),
         Flaw::OffsetIgnored => return BugRun::Changing(20),
         Flaw::OldStripeRoundedUp => return BugRun::Changing(55),
+        Flaw::AnswerAheadOfPosition => return BugRun::Changing(228),
         Flaw::GrownTooEarly => return BugRun::Changing(2085),
         Flaw::LostBecomesZero => return BugRun::Changing(1314),
         Flaw::BitForOneSide => return BugRun::Changing(66),
         Flaw::LateRead => return BugRun::Changing(88),
-        Flaw::MovedBeforeShape
-        | Flaw::RoomFromMoved
-        | Flaw::PositionUnflushed
-        | Flaw::AnswerAheadOfPosition
-        | Flaw::EndUnguarded
-        | Flaw::FootprintKept
-        | Flaw::NewMemberTrusted => return BugRun::Changing(1),
+        Flaw::MovedBeforeShape | Flaw::RoomFromMoved | Flaw::PositionUnflushed | Flaw::EndUnguarded => {
+            return BugRun::Changing(1)
+        }
     })
 }
 
@@ -105,8 +102,6 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
         | Flaw::PositionUnflushed
         | Flaw::AnswerAheadOfPosition
         | Flaw::LostBecomesZero
-        | Flaw::FootprintKept
-        | Flaw::NewMemberTrusted
         | Flaw::BitForOneSide
         | Flaw::LateRead => &[WRONG_READ, MISFIT, UNCOVERED],
         Flaw::JoinedEarly => &[WRONG_READ, MISFIT, REFUSED, RESYNC],
