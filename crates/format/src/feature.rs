@@ -60,6 +60,9 @@ impl FeatureMap {
     /// members with the former direction are at the same place.
     pub const TURN_GUARD: Self = Self(1 << 25);
 
+    /// The marks of a change of shape that Linux does not know.
+    pub const GUARDS: Self = Self(Self::SHAPE_GUARD.0 | Self::LEVEL_GUARD.0 | Self::TURN_GUARD.0);
+
     /// All bits that have a meaning here.
     pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29 | 1 << 28 | 1 << 27 | 1 << 26 | 1 << 25);
     /// Bits that this implementation supports. For any other bit the error names the bit, and the array is refused.

@@ -54,6 +54,16 @@ fn changes() -> Vec<(Shape, Shape)> {
     ]
 }
 
+/// Fill the array with stamps, and let its background work be slow from then on. Returns its size.
+fn stamp_and_slow_down(rig: &mut Rig) -> u64 {
+    rig.rest();
+    stamp_array(&mut rig.world, rig.array, SEED);
+    rig.world.run_until_idle();
+    let policy = Policy { rebuild_rate: Sectors::kib(64), background_depth: 1, ..Policy::default() };
+    rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).expect("the policy is taken");
+    rig.world.controller().capacity(rig.array).expect("it runs").get()
+}
+
 /// An array full of stamps whose change was stopped when this part of it had moved, and its size before.
 fn left_in_the_middle(from: Shape, to: Shape, part: u64, of: u64) -> (Rig, u64) {
     let spares = to.members.saturating_sub(from.members);
@@ -61,12 +71,7 @@ fn left_in_the_middle(from: Shape, to: Shape, part: u64, of: u64) -> (Rig, u64) 
         from,
         RigOptions { spares, far: FAR, bitmap: part.is_multiple_of(2) || of == 2, ..RigOptions::new(SEED) },
     );
-    rig.rest();
-    stamp_array(&mut rig.world, rig.array, SEED);
-    rig.world.run_until_idle();
-    let size = rig.world.controller().capacity(rig.array).expect("it runs").get();
-    let policy = Policy { rebuild_rate: Sectors::kib(64), background_depth: 1, ..Policy::default() };
-    rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).expect("the policy is taken");
+    let size = stamp_and_slow_down(&mut rig);
     let common = rig.status().superblock.expect("it has metadata");
     let new = next_step(common.shape(), common.size, fields(&to));
     let begun = rig.world.admin(AdminCommand::Reshape { array: rig.array, new });
@@ -144,12 +149,7 @@ fn md_finishes_what_the_engine_left() {
 fn left_in_the_resync(shape: Shape, bitmap: bool) -> (Rig, u64) {
     let options = RigOptions { junk: true, bitmap, used: Some(Sectors::kib(640)), ..RigOptions::new(SEED) };
     let mut rig = Rig::new(shape, options);
-    rig.rest();
-    stamp_array(&mut rig.world, rig.array, SEED);
-    rig.world.run_until_idle();
-    let size = rig.world.controller().capacity(rig.array).expect("it runs").get();
-    let policy = Policy { rebuild_rate: Sectors::kib(64), background_depth: 1, ..Policy::default() };
-    rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).expect("the policy is taken");
+    let size = stamp_and_slow_down(&mut rig);
     let begun = rig.world.admin(AdminCommand::Resize { array: rig.array });
     begun.unwrap_or_else(|error| panic!("{shape}: {error}"));
     while rig.status().task.expect("a slow resync").done.is_zero() {

@@ -206,7 +206,7 @@ impl Set {
     /// All members have the new shape: the mark that md does not know goes. Returns the generation without it.
     pub(crate) fn end_guard(&mut self) -> u64 {
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
-        metadata.common.features.set(FeatureMap::SHAPE_GUARD | FeatureMap::LEVEL_GUARD | FeatureMap::TURN_GUARD, false);
+        metadata.common.features.set(FeatureMap::GUARDS, false);
         metadata.request()
     }
 

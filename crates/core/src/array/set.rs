@@ -427,7 +427,7 @@ impl Set {
 
     /// Parity or copies may differ anywhere.
     pub(crate) fn distrust(&mut self) {
-        self.consistency = Consistency::Below { to: Sectors::ZERO, only_marked: false };
+        self.differ_from(Sectors::ZERO);
     }
 
     /// Parity or copies may differ from this position on.

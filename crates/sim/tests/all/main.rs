@@ -1,5 +1,5 @@
-//! Tests of the engine in a simulated machine that share one program: a link for each file takes longer than most of them run. Files with state
-//! of a process (an allocator, a hook for panics) and long hunts are programs of their own, next to this folder.
+//! Tests of the engine in a simulated machine that share one program: a link for each file takes longer than most of them run. Long hunts
+//! are programs of their own, next to this folder. So are files that change the state of a process: an allocator, a hook for panics.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -51,8 +51,6 @@ impl FoundMark {
     }
 }
 
-const GUARDS: FeatureMap = FeatureMap(FeatureMap::SHAPE_GUARD.0 | FeatureMap::LEVEL_GUARD.0 | FeatureMap::TURN_GUARD.0);
-
 /// The RAID 5 from which a RAID 6 with Q on the last member was made.
 fn without_q(six: &ShapeFields) -> ShapeFields {
     let layout = five_of(six.layout).unwrap_or(six.layout);
@@ -99,7 +97,7 @@ pub(super) fn unguarded(candidates: &[Candidate]) -> (Vec<Candidate>, FoundMark)
     };
     for superblock in candidates.iter_mut().map(|candidate| &mut candidate.superblock) {
         apply(superblock, &newest);
-        superblock.features.set(GUARDS, false);
+        superblock.features.set(FeatureMap::GUARDS, false);
     }
     (candidates, mark)
 }
