@@ -33,6 +33,8 @@ pub(crate) struct Ops {
     ready: Queue,
     /// Operations that wait for work frames, for commands, and for a change of their set.
     for_frames: Queue,
+    /// Parts of moves that wait for work frames.
+    moves_for_frames: Queue,
     for_commands: Queue,
     for_set: Queue,
     /// Operations that wait until their rows are redone from the journal, and for room in the journal.
@@ -70,6 +72,7 @@ impl Ops {
             locks: Locks::new(ops_max),
             ready: queue(),
             for_frames: queue(),
+            moves_for_frames: queue(),
             for_commands: queue(),
             for_set: queue(),
             for_redo: queue(),
@@ -171,25 +174,28 @@ impl Ops {
         self.locks.release(index, |granted| self.ready.push(granted));
     }
 
-    /// The operation waits for work frames, before all others if it goes first.
-    pub(in crate::io) fn wait_for_frames(&mut self, index: u32, goes_first: bool) {
-        if goes_first {
-            self.for_frames.push_front(index);
+    /// The operation waits for work frames: before all others of its queue if it was called for them and found too few.
+    pub(in crate::io) fn wait_for_frames(&mut self, index: u32, was_called: bool) {
+        let is_first = self[index].is_part_of_move();
+        let queue = if is_first { &mut self.moves_for_frames } else { &mut self.for_frames };
+        if was_called {
+            queue.push_front(index);
         } else {
-            self.for_frames.push(index);
+            queue.push(index);
         }
     }
 
     /// Does an operation wait for work frames?
     #[inline(always)]
     pub(crate) fn are_frames_awaited(&self) -> bool {
-        !self.for_frames.is_empty()
+        !self.for_frames.is_empty() || !self.moves_for_frames.is_empty()
     }
 
-    /// There may be enough work frames for the operation that has waited longest.
+    /// There may be enough work frames for the operation that has waited longest. Parts of moves go first: the others may wait
+    /// for frames that the move has.
     #[inline]
     pub(in crate::io) fn wake_for_frames(&mut self) {
-        if let Some(index) = self.for_frames.pop() {
+        if let Some(index) = self.moves_for_frames.pop().or_else(|| self.for_frames.pop()) {
             self.table[index].call_for_frames();
             self.ready.push(index);
         }
@@ -210,7 +216,8 @@ impl Ops {
 
     /// Does every operation wait for work frames or for room in the table of commands, so that none of them will end?
     pub(in crate::io) fn is_none_at_work(&self) -> bool {
-        (self.for_commands.len() + self.for_frames.len()) as u64 == u64::from(self.table.len())
+        let for_frames = self.for_frames.len() + self.moves_for_frames.len();
+        (self.for_commands.len() + for_frames) as u64 == u64::from(self.table.len())
     }
 
     /// The operation waits for a change of its set.
@@ -300,16 +307,19 @@ impl Ops {
 
     /// The operations that wait: all that wait for their set or for redos, and the first of each other queue.
     pub(in crate::io) fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
-        let firsts = [&self.for_frames, &self.for_commands, &self.for_journal].into_iter().filter_map(Queue::front);
+        let firsts = [&self.moves_for_frames, &self.for_frames, &self.for_commands, &self.for_journal]
+            .into_iter()
+            .filter_map(Queue::front);
         self.for_set.iter().chain(self.for_redo.iter()).chain(firsts)
     }
 
     /// The queues with their names, for a list of all that is in work.
-    pub(crate) fn queues(&self) -> [(&'static str, &Queue); 6] {
+    pub(crate) fn queues(&self) -> [(&'static str, &Queue); 7] {
         [
             ("for a turn", &self.ready),
             ("for room in the journal", &self.for_journal),
             ("for work frames", &self.for_frames),
+            ("for work frames, as parts of moves", &self.moves_for_frames),
             ("for commands", &self.for_commands),
             ("for a change of the set", &self.for_set),
             ("for redos", &self.for_redo),
@@ -358,7 +368,7 @@ mod tests {
 
     use super::*;
     use crate::io::state::footprint::Footprint;
-    use crate::io::state::op::OpKind;
+    use crate::io::state::op::{OpKind, WorksFor};
 
     fn ops(count: u32) -> Ops {
         let mut ops = Ops::new(count);
@@ -384,6 +394,21 @@ mod tests {
         ops.wake_for_frames();
         ops.wake_for_frames();
         assert_eq!((called(&mut ops), ops.are_frames_awaited()), (alloc::vec![0, 1], false));
+    }
+
+    #[test]
+    fn parts_of_moves_get_frames_before_an_operation_that_was_called_and_found_too_few() {
+        let mut ops = Ops::new(2);
+        ops.put(Op::new(OpKind::Flush, SetId(0), Footprint::Set));
+        let part = Op { works_for: WorksFor::Move(0), ..Op::new(OpKind::Flush, SetId(0), Footprint::Set) };
+        ops.put(part);
+        let part = 1;
+        ops.wait_for_frames(0, false);
+        ops.wake_for_frames();
+        ops.wait_for_frames(part, false);
+        ops.wait_for_frames(0, true);
+        ops.wake_for_frames();
+        assert_eq!(called(&mut ops), [0, part]);
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl OpIo<'_> {
         self.note(index, Reason::WaitedForFrames, u64::from(index), self.pool.work().free_frames());
         self.ops.hold_op(index, Wait::Frames(bytes));
         self.pass_turn_on();
-        self.ops.wait_for_frames(index, woken || goes_first);
+        self.ops.wait_for_frames(index, woken);
         false
     }
 }
