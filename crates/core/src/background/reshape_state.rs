@@ -8,7 +8,8 @@ use crate::admin::{ReshapeStage, ReshapeStatus, TaskKind, TaskStatus};
 use crate::array::reshape_plan::ReshapePlan;
 use crate::frames::Frames;
 use crate::geometry::change::ShapeChange;
-use crate::limits::{Limits, RESHAPE_PAUSE, RESHAPE_RECORD_INTERVAL, RESHAPE_UNIT};
+use crate::geometry::shape::Side;
+use crate::limits::{Limits, FRAME_BYTES, RESHAPE_PAUSE, RESHAPE_RECORD_INTERVAL, RESHAPE_UNIT};
 
 /// Maximum number of units between `moved` and `next`.
 const UNITS_MAX: u64 = 63;
@@ -97,9 +98,8 @@ impl ReshapeTask {
         now: Instant,
     ) -> Self {
         let step = change.step();
-        // Half of the frames that serve are left to the writes of units, and to others.
-        let frames = Frames::zone_bytes(limits.work.get());
-        let most = RESHAPE_UNIT.min(Bytes(frames / 4).sectors_floor());
+        let frames = Self::frames_of_units(limits);
+        let most = RESHAPE_UNIT.min(Bytes(frames / 2).sectors_floor());
         let unit = step * (most.get() / step.get()).max(1);
         let room = frames / unit.bytes().get().next_power_of_two();
         let at = change.distance(boundary);
@@ -174,7 +174,15 @@ impl ReshapeTask {
 
     /// Are there frames for a unit of this change?
     pub(crate) fn has_frames_for(change: &ShapeChange, limits: &Limits) -> bool {
-        change.step().bytes().get().next_power_of_two() <= Frames::zone_bytes(limits.work.get())
+        let members = change.on(Side::Old).members().max(change.on(Side::New).members());
+        let row = u64::from(members) * FRAME_BYTES;
+        change.step().bytes().get().max(row).next_power_of_two() <= Self::frames_of_units(limits)
+    }
+
+    /// The frames that units take at most: half of a zone. The other half is for the rows that their parts read and write:
+    /// see `rows_max_of`.
+    fn frames_of_units(limits: &Limits) -> u64 {
+        Frames::zone_bytes(limits.work.get()) / 2
     }
 
     /// The change of a set, for readers.

@@ -9,7 +9,7 @@ use std::fmt;
 use openraid_core::admin::WriteCache;
 use openraid_core::geometry::Level;
 use openraid_format::MinorVersion;
-use openraid_units::{Nanos, Sectors};
+use openraid_units::{Bytes, Nanos, Sectors};
 
 use super::phase::Phase;
 use super::scenario::{draw_shape, Action, ControllerEnd, Extras, Mode, Scenario, ScenarioStep};
@@ -93,6 +93,9 @@ impl Scenario {
             run.extras.far = Sectors::kib(*random.pick(&HEADROOM));
         }
         run.policy.rebuild_rate = *random.pick(&[0, 0, 1, 20].map(Sectors::mib));
+        // Larger chunks move through more work frames.
+        let more = Bytes::mib(run.shape.chunk.bytes().get() / Bytes::kib(16).get());
+        (run.limits.pool, run.limits.work) = (run.limits.pool + more, run.limits.work + more);
         if is_aimed {
             // With a cache or a journal, the begin waits.
             run.bitmap &= random.chance(1, 2);

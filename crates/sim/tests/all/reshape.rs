@@ -176,6 +176,38 @@ fn members_are_lost_and_filled_during_a_change() {
     assert!(filled > 8, "only {filled} arrays are whole again");
 }
 
+/// The parts of a unit read and write rows, which need work memory too. A unit that has more than half of a zone would wait for
+/// them for ever.
+#[test]
+fn a_unit_that_would_take_more_than_half_of_a_zone_of_the_work_memory_is_refused() {
+    for seed in seeds(6, 200) {
+        // The work area has 1 MiB: zones of 512, 256 and 256 KiB.
+        for (chunk, fits) in [(Sectors::kib(32), true), (Sectors::kib(64), false)] {
+            let (from, to) = (Shape::raid5(3, chunk), Shape::raid5(4, chunk));
+            let _case = Case::new(seed, from);
+            let mut rig = Rig::new(from, RigOptions { spares: 1, far: Sectors(2048), ..options(seed) });
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 60);
+            let begun = rig.world.admin(AdminCommand::Reshape { array: rig.array, new: fields(&to) });
+            if !fits {
+                let error = begun.expect_err("too little memory").to_string();
+                assert!(error.starts_with("the work memory is too small for a stripe of the new shape"), "{error}");
+                continue;
+            }
+            begun.unwrap_or_else(|error| panic!("{error}"));
+            rig.session.hear(&mut rig.world);
+            rig.rest_or(200);
+            // Its reads are made with recovery, in the zone that serves after the first one.
+            let _ = rig.lose(Slot(1), Loss::Hanging);
+            run_to_the_end(&mut rig, false);
+            rig.rest();
+            rig.shape = to;
+            rig.session.learn_capacity(&rig.world, Content::Zeroes);
+            rig.judge();
+        }
+    }
+}
+
 /// Change the shape with writes and cuts, and check everything. Returns the number of cuts.
 fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
     let _case = Case::new(seed, to);

@@ -43,6 +43,8 @@ impl OpIo<'_> {
                 release_work(self.ops, self.pool, index);
                 self.ops[index].frames_abandoned = false;
                 self.ops[index].outcome = Outcome::Fine;
+                // It may have to wait for other frames.
+                self.ops[index].phase = Phase::Start;
                 if !self.begin_move(index) {
                     return;
                 }

@@ -66,7 +66,9 @@ fn each_wait_ends_with_the_changes_of_the_table_and_no_other() {
             let mut controller = controller();
             let op = controller.ops.put(op(OpKind::RowWrite)).index;
             controller.ops.hold_op(op, wait);
-            let in_queue = controller.ops.queues()[4].1.iter().any(|index| index == op);
+            let queues = controller.ops.queues();
+            let (_, queue) = queues.iter().find(|(name, _)| *name == "for a change of the set").unwrap();
+            let in_queue = queue.iter().any(|index| index == op);
             assert_eq!(in_queue, !changes_that_end(wait).is_empty(), "{wait:?}");
             controller.sets.changed(SetId(1), change);
             controller.ops.wake_changed(&mut controller.sets);
