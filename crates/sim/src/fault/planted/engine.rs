@@ -60,16 +60,15 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::JoinedEarly => return BugRun::Swarm(250),
         Flaw::RoundOfOneSet => return BugRun::Swarm(52),
         Flaw::OverdueLate => return BugRun::Swarm(38),
-        Flaw::OffsetIgnored => return BugRun::Changing(20),
-        Flaw::OldStripeRoundedUp => return BugRun::Changing(55),
-        Flaw::AnswerAheadOfPosition => return BugRun::Changing(228),
+        Flaw::OffsetIgnored => return BugRun::Changing(48),
+        Flaw::OldStripeRoundedUp => return BugRun::Changing(388),
+        Flaw::AnswerAheadOfPosition => return BugRun::Changing(136),
         Flaw::GrownTooEarly => return BugRun::Changing(2085),
         Flaw::LostBecomesZero => return BugRun::Changing(1314),
         Flaw::BitForOneSide => return BugRun::Changing(66),
         Flaw::LateRead => return BugRun::Changing(88),
-        Flaw::MovedBeforeShape | Flaw::RoomFromMoved | Flaw::PositionUnflushed | Flaw::EndUnguarded => {
-            return BugRun::Changing(1)
-        }
+        Flaw::EndUnguarded => return BugRun::Changing(53),
+        Flaw::MovedBeforeShape | Flaw::RoomFromMoved | Flaw::PositionUnflushed => return BugRun::Changing(1),
     })
 }
 
