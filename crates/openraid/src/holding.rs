@@ -17,12 +17,12 @@ use openraid_sys::{NameError, NameLock, Use};
 use openraid_units::Nanos;
 
 use crate::exit::{About, ArrayLabel, Failure, Obstacle};
-use crate::members::{is_memory, open_some, options, spec};
+use crate::members::{is_memory, open_some, options, spec, OpenReport};
 use crate::registry::Registry;
 use crate::sets;
 
-/// Maximum time to look at members before their arrays are locked. An array whose members are slower is locked when they
-/// are open.
+/// Maximum time to look at members before their arrays are locked. Slower members are opened, closed for the lock, and opened
+/// again.
 const LOOK_TIME_MAX: Nanos = Nanos::from_secs(2);
 
 /// The locks of the arrays that this process uses.
@@ -39,7 +39,7 @@ impl ArrayLocks {
     fn take(&mut self, mut arrays: Vec<ArrayKey>, patience: Nanos) -> Vec<(Uuid, Failure)> {
         arrays.sort();
         arrays.dedup_by_key(|(uuid, _)| *uuid);
-        arrays.retain(|(uuid, _)| self.held.iter().all(|(held, _)| held != uuid));
+        arrays.retain(|(uuid, _)| !self.has(*uuid));
         let mut refused = Vec::new();
         for (uuid, name) in arrays {
             match NameLock::take(&format!("openraid/array/{uuid}"), patience) {
@@ -48,6 +48,11 @@ impl ArrayLocks {
             }
         }
         refused
+    }
+
+    /// Is this array locked here?
+    fn has(&self, uuid: Uuid) -> bool {
+        self.held.iter().any(|(held, _)| *held == uuid)
     }
 
     /// Lock an array that was started, and its spans.
@@ -125,21 +130,60 @@ pub fn open_for_start(
 ) -> OpenForStart {
     let patience = open.share_of(HELD_TIME_MAX);
     let unnamed = unnamed(specs, registry);
-    let seen = look(specs.iter().chain(&unnamed));
+    let mut seen = look(specs.iter().chain(&unnamed), LOOK_TIME_MAX);
     let mut busy = locks.take(seen.iter().map(|entry| entry.array.clone()).collect(), patience);
-    let is_busy = |busy: &[(Uuid, Failure)], text: &str| {
-        seen.iter().any(|entry| entry.member == text && busy.iter().any(|(uuid, _)| *uuid == entry.array.0))
-    };
-    let wanted: Vec<MemberSpec> = specs.iter().filter(|spec| !is_busy(&busy, &spec.text)).cloned().collect();
-    let (mut opened, mut failed) = open_some(&wanted, open);
-    // These were too slow for the first look, or are on another machine.
+    let wanted: Vec<MemberSpec> = specs.iter().filter(|spec| !is_busy(&busy, &seen, &spec.text)).cloned().collect();
+    let mut report = open_some(&wanted, open);
+    let again = close_unlocked(&wanted, &seen, &mut report, locks);
+    let (mut opened, mut failed) = report;
+    if !again.is_empty() {
+        let slow = look(again.iter(), open.patience);
+        busy.extend(locks.take(slow.iter().map(|entry| entry.array.clone()).collect(), patience));
+        seen.extend(slow);
+        let free = again.into_iter().filter(|spec| !is_busy(&busy, &seen, &spec.text));
+        let (late, silent) = open_some(&free.collect::<Vec<MemberSpec>>(), open);
+        opened.extend(late);
+        failed.extend(silent);
+    }
+    // These are on another machine.
     busy.extend(locks.take(opened.iter().filter_map(|(_, probed)| array_of(probed)).collect(), patience));
     busy.extend(held_with_unnamed(&seen, unnamed, &opened, &failed));
     opened
         .retain(|(_, probed)| array_of(probed).is_none_or(|(uuid, _)| busy.iter().all(|(locked, _)| *locked != uuid)));
-    failed.retain(|(text, _)| !is_busy(&busy, text));
+    failed.retain(|(text, _)| !is_busy(&busy, &seen, text));
     let busy = busy.into_iter().map(|refused| with_members(refused, &seen)).collect();
     OpenForStart { opened, failed, busy }
+}
+
+/// Is this a member of an array that may not start?
+fn is_busy(busy: &[(Uuid, Failure)], seen: &[ArrayMember], text: &str) -> bool {
+    seen.iter().any(|entry| entry.member == text && busy.iter().any(|(uuid, _)| *uuid == entry.array.0))
+}
+
+/// Members that were too slow for the look: another process that starts their array may have opened some of them in the same
+/// moment. Those of arrays without a lock are closed. Returns all that are to be opened again when their array is locked.
+fn close_unlocked(
+    wanted: &[MemberSpec],
+    seen: &[ArrayMember],
+    (opened, failed): &mut OpenReport,
+    locks: &ArrayLocks,
+) -> Vec<MemberSpec> {
+    let is_slow =
+        |text: &str| wanted.iter().filter(|spec| is_local(spec)).any(|spec| spec.text == text) && !has_seen(seen, text);
+    let is_late = |probed: &ProbedMember| {
+        is_slow(&probed.spec.text) && array_of(probed).is_some_and(|(uuid, _)| !locks.has(uuid))
+    };
+    let is_held = |(text, failure): &(String, Failure)| failure.obstacle == Obstacle::InUse && is_slow(text);
+    let late = opened.iter().filter(|(_, probed)| is_late(probed)).map(|(_, probed)| probed.spec.text.clone());
+    let held = failed.iter().filter(|failed| is_held(failed)).map(|(text, _)| text.clone());
+    let again: Vec<String> = late.chain(held).collect();
+    opened.retain(|(_, probed)| !again.contains(&probed.spec.text));
+    failed.retain(|(text, _)| !again.contains(text));
+    wanted.iter().filter(|spec| again.contains(&spec.text)).cloned().collect()
+}
+
+fn has_seen(seen: &[ArrayMember], text: &str) -> bool {
+    seen.iter().any(|entry| entry.member == text)
 }
 
 /// The arrays of open members that may not start, as [`open_for_start`] finds them, and why. The locks keep the other
@@ -151,7 +195,7 @@ pub fn busy_arrays(
     registry: &Registry,
 ) -> (ArrayLocks, Vec<(Uuid, Failure)>) {
     let unnamed = unnamed(specs, registry);
-    let seen = look(specs.iter().chain(&unnamed));
+    let seen = look(specs.iter().chain(&unnamed), LOOK_TIME_MAX);
     let mut locks = ArrayLocks::default();
     let patience = options(Use::ReadExclusive).share_of(HELD_TIME_MAX);
     let mut busy = locks.take(opened.iter().filter_map(|(_, probed)| array_of(probed)).collect(), patience);
@@ -166,7 +210,7 @@ pub fn busy_arrays(
 pub fn lock_arrays(specs: &[MemberSpec]) -> Result<ArrayLocks, Failure> {
     let mut locks = ArrayLocks::default();
     let patience = options(Use::Exclusive).share_of(HELD_TIME_MAX);
-    let busy = locks.take(look(specs.iter()).into_iter().map(|entry| entry.array).collect(), patience);
+    let busy = locks.take(look(specs.iter(), LOOK_TIME_MAX).into_iter().map(|entry| entry.array).collect(), patience);
     busy.into_iter().next().map_or(Ok(locks), |(_, failure)| Err(failure))
 }
 
@@ -176,7 +220,8 @@ pub fn lacking_held(
     opened: &[(OpenedMember, ProbedMember)],
     failed: &[(String, Failure)],
 ) -> Vec<(Uuid, Failure)> {
-    held(&look(specs.iter().filter(|spec| failed.iter().any(|(text, _)| *text == spec.text))), opened, failed.iter())
+    let failing = specs.iter().filter(|spec| failed.iter().any(|(text, _)| *text == spec.text));
+    held(&look(failing, LOOK_TIME_MAX), opened, failed.iter())
 }
 
 /// As [`held`], with the members that the registry knows and that are not named.
@@ -212,12 +257,16 @@ fn held<'a>(
     failed.filter_map(refusal).collect()
 }
 
-/// Look at files and devices, held or not. A remote member has no holder on this machine.
-fn look<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> Vec<ArrayMember> {
-    let is_local = |spec: &&MemberSpec| !matches!(spec.place, member::Place::Remote(_)) && !is_memory(spec);
-    let local: Vec<MemberSpec> = specs.filter(is_local).cloned().collect();
+/// A remote member has no holder on this machine.
+fn is_local(spec: &MemberSpec) -> bool {
+    !matches!(spec.place, member::Place::Remote(_)) && !is_memory(spec)
+}
+
+/// Look at files and devices, held or not, for at most this time.
+fn look<'a>(specs: impl Iterator<Item = &'a MemberSpec>, most: Nanos) -> Vec<ArrayMember> {
+    let local: Vec<MemberSpec> = specs.filter(|spec| is_local(spec)).cloned().collect();
     let mut open = options(Use::Examine);
-    open.patience = open.patience.min(LOOK_TIME_MAX);
+    open.patience = open.patience.min(most);
     let (opened, _) = open_some(&local, open);
     let seen = |(_, probed): &(OpenedMember, ProbedMember)| {
         Some(ArrayMember { member: probed.spec.text.clone(), array: array_of(probed)? })

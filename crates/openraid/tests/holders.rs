@@ -15,6 +15,9 @@ use support::{Lab, Server};
 /// winner.
 const RACES: usize = 20;
 
+/// Time for a start on a busy machine to open its members.
+const SECONDS_TO_OPEN: &str = "30";
+
 fn mirror(name: &str) -> Lab {
     let lab = Lab::new(name);
     lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
@@ -23,7 +26,7 @@ fn mirror(name: &str) -> Lab {
 
 fn serve(lab: &Lab, socket: &str, names: &[&str]) -> Command {
     let socket = lab.path(socket);
-    let options = ["serve", "--json", "--open-seconds", "6", "--nbd-unix", socket.to_str().expect("UTF-8")];
+    let options = ["serve", "--json", "--open-seconds", SECONDS_TO_OPEN, "--nbd-unix", socket.to_str().expect("UTF-8")];
     lab.command(&[&options[..], names].concat())
 }
 
@@ -236,6 +239,22 @@ fn refused(lab: &Lab, [free, held]: [&str; 2], words: &[&str]) {
     assert_eq!(lab.fingerprints(&["a", "b"]), before);
 }
 
+/// A look at one of these devices takes longer than a start waits before it locks the array.
+fn races_on_slow_devices(lab: &Lab, devices: [&str; 2]) {
+    let modules = tool("uname -r");
+    tool(&format!("insmod /usr/lib/uml/modules/{modules}/kernel/drivers/md/dm-delay.ko"));
+    let slow = ["left", "right"].map(|name| Mapped::new(name, 32768, "error"));
+    for (slow, device) in slow.iter().zip(devices) {
+        slow.become_table(32768, &format!("delay {device} 0 150 {device} 0 0"));
+    }
+    let [one, two] = [slow[0].path(), slow[1].path()];
+    for nth in 0..2 {
+        let winner = race(lab, &["--degraded", &two, &one], &["--degraded", &one, &two]);
+        assert_eq!(winner.ready["arrays"][0]["health"], "optimal", "race {nth}: {:#}", winner.ready);
+        winner.stop();
+    }
+}
+
 #[test]
 fn block_devices_are_used_by_one_process_and_not_while_another_holder_has_one() {
     const TEST: &str = "block_devices_are_used_by_one_process_and_not_while_another_holder_has_one";
@@ -265,6 +284,7 @@ fn block_devices_are_used_by_one_process_and_not_while_another_holder_has_one() 
         winner.kill();
         lab.serve(&["--force", one, two]).stop();
     }
+    races_on_slow_devices(&lab, [one, two]);
     let busy = format!("busy: {two}: in use");
     let file = fs::OpenOptions::new().read(true).custom_flags(O_EXCL).open(two).expect("it is free");
     let program = format!("busy: {two}: process {} (", std::process::id());
