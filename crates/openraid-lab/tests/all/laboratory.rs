@@ -232,15 +232,15 @@ fn nothing_is_overwritten_by_accident() {
 fn a_real_target_that_is_only_read_is_measured_as_far_as_that_goes() {
     let lab = Lab::new("real");
     fs::write(lab.path("disk"), vec![0x5a; 8 << 20]).expect("written");
-    fs::write(lab.path("jobs.fio"), JOBS.replace("runtime=60\nramp_time=5", "runtime=1")).expect("written");
-    let line = "review --target disk --methods response-time --load jobs.fio --job paced --seconds 1 --out out";
+    fs::write(lab.path("jobs.fio"), JOBS.replace("runtime=60\nramp_time=5", "runtime=2")).expect("written");
+    let line = "review --target disk --methods response-time --load jobs.fio --job paced --seconds 2 --out out";
     let ran = lab.line(line).expect(0);
     assert!(ran.text().contains("3 cells of disk; 1 not applicable, 0 failed"), "{}", ran.text());
     assert!(ran.text().contains("us of processor time for a request"), "{}", ran.text());
     let text = fs::read_to_string(lab.path("out/results.json")).expect("results");
     let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let measured = &results["methods"][0]["cells"][0]["outcome"]["measured"];
-    assert!((9..=10).contains(&measured["requests"].as_u64().expect("a number")), "{measured}");
+    assert!((10..=20).contains(&measured["requests"].as_u64().expect("a number")), "{measured}");
     let writing = &results["methods"][1]["cells"][1]["outcome"]["absent"];
     assert!(writing["reason"].as_str().is_some_and(|why| why.contains("--destroy-data")), "{writing}");
     let page = fs::read_to_string(lab.path("out/report.html")).expect("a page");
