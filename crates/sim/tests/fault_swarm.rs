@@ -63,7 +63,6 @@ fn judge_pairs(tally: &Tally) {
 /// Fields of a run that never have a second value, each with the reason.
 const CONSTANT: &[(&str, &str)] = &[
     ("drive.fresh", "the drives of a run are new ones, or used ones: see used_drives"),
-    ("limits.work", "the least work area that the engine accepts"),
     ("limits.requests_max", "small, so that it is full in every run"),
     ("limits.pieces_max", "small, so that it is full in every run"),
     ("limits.ops_max", "small, so that it is full in every run"),
