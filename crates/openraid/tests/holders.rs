@@ -15,8 +15,9 @@ use support::{Lab, Server};
 /// winner.
 const RACES: usize = 20;
 
-/// Time for a start on a busy machine to open its members.
-const SECONDS_TO_OPEN: &str = "30";
+/// Time for a start to open its members, in seconds, and for one whose devices are slow.
+const OPEN: &str = "6";
+const OPEN_SLOW: &str = "30";
 
 fn mirror(name: &str) -> Lab {
     let lab = Lab::new(name);
@@ -25,8 +26,12 @@ fn mirror(name: &str) -> Lab {
 }
 
 fn serve(lab: &Lab, socket: &str, names: &[&str]) -> Command {
+    serve_within(OPEN, lab, socket, names)
+}
+
+fn serve_within(seconds: &str, lab: &Lab, socket: &str, names: &[&str]) -> Command {
     let socket = lab.path(socket);
-    let options = ["serve", "--json", "--open-seconds", SECONDS_TO_OPEN, "--nbd-unix", socket.to_str().expect("UTF-8")];
+    let options = ["serve", "--json", "--open-seconds", seconds, "--nbd-unix", socket.to_str().expect("UTF-8")];
     lab.command(&[&options[..], names].concat())
 }
 
@@ -39,9 +44,14 @@ fn end(mut command: Command) -> (Option<i32>, String) {
 /// Start two servers at once. Returns the one that serves. The other one must end with 65 and say "busy".
 #[track_caller]
 fn race(lab: &Lab, first: &[&str], second: &[&str]) -> Server {
+    race_within(OPEN, lab, first, second)
+}
+
+#[track_caller]
+fn race_within(seconds: &str, lab: &Lab, first: &[&str], second: &[&str]) -> Server {
     let mut started: Vec<(Child, &str)> = Vec::new();
     for (socket, names) in [("one.sock", first), ("two.sock", second)] {
-        let mut command = serve(lab, socket, names);
+        let mut command = serve_within(seconds, lab, socket, names);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         started.push((child.expect("it starts"), socket));
     }
@@ -249,7 +259,7 @@ fn races_on_slow_devices(lab: &Lab, devices: [&str; 2]) {
     }
     let [one, two] = [slow[0].path(), slow[1].path()];
     for nth in 0..2 {
-        let winner = race(lab, &["--degraded", &two, &one], &["--degraded", &one, &two]);
+        let winner = race_within(OPEN_SLOW, lab, &["--degraded", &two, &one], &["--degraded", &one, &two]);
         assert_eq!(winner.ready["arrays"][0]["health"], "optimal", "race {nth}: {:#}", winner.ready);
         winner.stop();
     }
@@ -277,7 +287,7 @@ fn block_devices_are_used_by_one_process_and_not_while_another_holder_has_one() 
     .take(4)
     .enumerate()
     {
-        let winner = race(&lab, first, second);
+        let winner = race_within(OPEN_SLOW, &lab, first, second);
         if first != [one] {
             assert_eq!(winner.ready["arrays"][0]["health"], "optimal", "race {nth}: {:#}", winner.ready);
         }
