@@ -257,6 +257,9 @@ settings! {
     /// Maximum rate of rebuild and resync, in sectors of each member a second; zero means no limit.
     rebuild_rate: Sectors = Sectors::mib(200), "rebuild.rate", Rate(), Nothing,
         "maximum rate of rebuild and resync, for each member and second";
+    /// Rate that a rebuild or resync has while hosts keep the drives busy, in sectors of each member a second; zero means none.
+    rebuild_minimum: Sectors = Sectors::mib(20), "rebuild.minimum", Rate(), Nothing,
+        "rate of rebuild and resync that hosts do not press further down, for each member and second";
     /// Maximum rate of check and repair, in sectors of each member a second; zero means no limit.
     scrub_rate: Sectors = Sectors::mib(100), "scrub.rate", Rate(), Nothing,
         "maximum rate of check and repair, for each member and second";

@@ -1,6 +1,7 @@
 //! Background work: rebuild, resync, check and repair, and the repair of single sectors.
 
 pub(crate) mod course;
+pub(crate) mod pace;
 pub(crate) mod pump;
 pub(crate) mod repair;
 pub(crate) mod reshape;

@@ -4,6 +4,7 @@
 //!  pump_set: intent -> session -> metadata -> partial parity log -> bitmap -> start_task -> pump_task -> repairs
 //!  rate:     task.next_unit_at moves by unit / rate for each unit that begins (`rebuild.rate`, `scrub.rate`)
 //!  depth:    at most `background.depth` units in flight, within a window of `Limits::background_window_max`
+//!  minimum:  see `pace`
 //! ```
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
@@ -12,6 +13,7 @@ use crate::admin::{Health, TaskKind};
 use crate::array::changes::Change;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
+use crate::background::pace::keep_minimum;
 use crate::background::repair::pump_repairs;
 use crate::background::reshape::{on_unit_moved, pump_reshape, reshape_deadline, store_position};
 use crate::background::reshape_state::ReshapeTask;
@@ -239,6 +241,7 @@ fn pump_task(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool
         }
         let key = ops.begin(set, op);
         ops.wake(key.index);
+        keep_minimum(set, Sectors(to - from), call);
     }
     checkpoint_task(sets, id, call) | moved
 }

@@ -27,6 +27,7 @@ use crate::array::bitmap::Bitmap;
 use crate::array::reshape_plan::PlanKind;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
+use crate::background::pace::keep_minimum;
 use crate::background::start::is_task_due;
 use crate::call::Call;
 use crate::geometry::change::ShapeChange;
@@ -215,6 +216,7 @@ fn begin_units(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bo
         }
         let key = ops.begin(set, op);
         ops.wake(key.index);
+        keep_minimum(set, of_member, call);
         moved = true;
     }
 }

@@ -413,6 +413,8 @@ pub(super) fn draw_policy(random: &mut Random) -> Policy {
         partial_write: *random.pick(&[PartialWritePolicy::Fewest, PartialWritePolicy::ReadModifyWrite]),
         rebuild_rate: rate(random),
         scrub_rate: rate(random),
+        // From a copy of the generator: later draws do not change.
+        rebuild_minimum: *random.clone().pick(&[0, 0, 20, 1000].map(Sectors::mib)),
         background_depth: u32::try_from(random.between(1, 12)).expect("few"),
         write_cache: *random.pick(&[
             WriteCache::Through,
@@ -432,7 +434,7 @@ pub(super) fn draw_policy(random: &mut Random) -> Policy {
             MirrorRead::TwinStor,
         ]),
         split_above: Sectors::kib(random.below(256)),
-        // From a copy of the generator: later draws do not change.
+        // As above.
         split_streams: !random.clone().chance(1, 4),
         split_section: Sectors::kib(4 * random.between(1, 16)),
         adaptive: random.chance(1, 2),

@@ -53,7 +53,7 @@ wrapper!(
 macro_rules! policy_fields {
     ($then:ident) => {
         $then! {
-            partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache, sorting, read_ahead,
+            partial_write, rebuild_rate, rebuild_minimum, scrub_rate, background_depth, write_cache, read_cache, sorting, read_ahead,
             read_ahead_max, mirror_read, split_above, split_section, split_streams, adaptive
         }
     };

@@ -112,6 +112,8 @@ pub(crate) struct Channel {
     commands: u64,
     /// Does a request wait for the dirty data of its set? Then destage does not give way to reads here.
     destage_hurries: bool,
+    /// Age from which a waiting command of a rebuild goes first, if it is below that of all commands.
+    rebuild_age_max: Nanos,
 }
 
 /// Work of a drive since it was attached.
@@ -294,8 +296,12 @@ impl Channel {
     ) -> Option<u32> {
         let open = if self.is_background_full(now) { &self.queues[..BACKGROUND_QUEUES_FROM] } else { &self.queues[..] };
         let heads = open.iter().map(|queue| queue.list.head).filter(|head| *head != NONE);
-        let oldest = heads.min_by_key(|head| commands[*head].asked)?;
-        if commands[oldest].asked + age_max <= now && self.commands.is_multiple_of(AGE_TURNS) {
+        let due = |head: u32| {
+            let is_rebuild = commands[head].class == IoClass::Rebuild;
+            commands[head].asked + if is_rebuild { age_max.min(self.rebuild_age_max) } else { age_max }
+        };
+        let oldest = heads.min_by_key(|head| due(*head))?;
+        if due(oldest) <= now && self.commands.is_multiple_of(AGE_TURNS) {
             return Some(oldest);
         }
         let mut queues = open.iter().enumerate();
@@ -432,6 +438,13 @@ impl Channels {
         }
     }
 
+    /// Let commands of a rebuild go first at this drive when they have waited for this time.
+    pub(crate) fn set_rebuild_age(&mut self, drive: DriveId, most: Nanos) {
+        if let Some(channel) = self.drives[drive.index()].as_mut() {
+            channel.rebuild_age_max = most;
+        }
+    }
+
     /// A drive was detached.
     pub(crate) fn detach(&mut self, drive: DriveId) {
         self.drives[drive.index()] = None;
@@ -459,6 +472,7 @@ impl Channels {
                     waiting: Occupancy::default(),
                     commands: 0,
                     destage_hurries: false,
+                    rebuild_age_max: Nanos(u64::MAX),
                 });
                 true
             }

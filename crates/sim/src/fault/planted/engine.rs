@@ -61,7 +61,7 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::RoundOfOneSet => return BugRun::Swarm(52),
         Flaw::OverdueLate => return BugRun::Swarm(38),
         Flaw::OffsetIgnored => return BugRun::Changing(48),
-        Flaw::OldStripeRoundedUp => return BugRun::Changing(388),
+        Flaw::OldStripeRoundedUp => return BugRun::Changing(55),
         Flaw::AnswerAheadOfPosition => return BugRun::Changing(136),
         Flaw::GrownTooEarly => return BugRun::Changing(2085),
         Flaw::LostBecomesZero => return BugRun::Changing(1314),

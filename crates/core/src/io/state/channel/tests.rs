@@ -265,3 +265,19 @@ fn only_commands_that_need_room_wait_for_it() {
         assert_eq!(channels.next_deadline(), (due == 30).then_some(at(90)), "{op:?}");
     }
 }
+
+#[test]
+fn commands_of_a_rebuild_have_an_age_limit_of_their_own() {
+    let rebuild_age = Nanos::from_millis(10);
+    for (age, expected) in [(Some(rebuild_age), [1, 2, 3, 4, 900]), (None, [1, 2, 3, 4, 5])] {
+        let (mut channels, mut actions) = channels(1, false);
+        if let Some(age) = age {
+            channels.set_rebuild_age(DriveId(0), age);
+        }
+        push(&mut channels, Instant::ZERO, IoClass::Foreground, 1, &mut actions);
+        push(&mut channels, Instant::ZERO, IoClass::Rebuild, 900, &mut actions);
+        (2..9).for_each(|lba| push(&mut channels, Instant::ZERO, IoClass::Foreground, lba, &mut actions));
+        let seen = order(&mut channels, Instant::ZERO + rebuild_age, &mut actions);
+        assert_eq!(seen[..5], expected, "{age:?}");
+    }
+}
