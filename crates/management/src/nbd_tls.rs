@@ -68,18 +68,23 @@ pub struct NbdTlsRuns {
 }
 
 impl NbdTls {
-    /// Take the addresses.
+    /// Take the addresses. At those of `kept`, sockets listen already.
     ///
     /// # Errors
     /// One is taken; the files cannot be read, or do not belong together.
-    pub fn bind(options: &NbdTlsOptions) -> Result<Self, ListenError> {
+    pub fn bind(options: &NbdTlsOptions, kept: &[std::net::TcpListener]) -> Result<Self, ListenError> {
         let both = Certificate { chain: options.certificate.clone(), key: options.key.clone() };
         let renewal = Renewal::new(both, options.client_ca.clone()).map_err(ListenError)?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| ListenError(format!("NBD over TLS: {error}")))?;
         let entered = runtime.enter();
         let listen = |at: &SocketAddr| {
-            listener(*at).map_err(|error| ListenError(format!("NBD over TLS at {at}: {error}; choose another address")))
+            let is_here = |kept: &&std::net::TcpListener| kept.local_addr().is_ok_and(|address| address == *at);
+            let listener = match kept.iter().find(is_here) {
+                Some(kept) => kept.try_clone().and_then(TcpListener::from_std),
+                None => listener(*at),
+            };
+            listener.map_err(|error| ListenError(format!("NBD over TLS at {at}: {error}; choose another address")))
         };
         let listeners = options.listen.iter().map(listen).collect::<Result<_, _>>()?;
         drop(entered);

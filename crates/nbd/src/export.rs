@@ -172,6 +172,8 @@ pub struct ExportInfo {
     pub blocks: BlockSizes,
     /// Metadata contexts that clients may request.
     pub contexts: ContextSet,
+    /// Why every client is refused. Such an export is not listed, and a client that asks for it by name gets this text.
+    pub refused: Option<String>,
 }
 
 /// The reason why an export cannot be offered.
@@ -258,6 +260,7 @@ mod tests {
             flags: ExportFlags::NONE,
             blocks: BlockSizes::DEFAULT,
             contexts: ContextSet::ALL,
+            refused: None,
         };
         assert_eq!(good.check(), Ok(()));
         let bad = ExportInfo { name: "a".repeat(STRING_MAX + 1), ..good.clone() };

@@ -186,6 +186,7 @@ fn victim(folder: &Path) {
         name: "disk".into(),
         description: String::new(),
         read_only: false,
+        refused: None,
     };
     service.handle().export(&export).expect("an export");
     std::fs::write(folder.join("ready"), "").expect("a file");

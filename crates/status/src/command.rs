@@ -152,6 +152,11 @@ pub enum Command {
         #[serde(default)]
         yes: bool,
     },
+    /// Serve hosts of an array again that were refused after a loss of acknowledged writes.
+    AfterLoss {
+        /// The array.
+        array: String,
+    },
     /// Give an array another name.
     Rename {
         /// The array.
@@ -309,6 +314,7 @@ impl Command {
                 let words: Vec<String> = settings.iter().map(|(key, value)| format!(" {key}={value}")).collect();
                 (array, format!("set{}", words.concat()))
             }
+            Self::AfterLoss { array } => (array, "serve --after-loss".to_owned()),
             Self::Rename { array, to } => (array, format!("rename {to}")),
             Self::Stop { array, .. } => (array, "stop".to_owned()),
             Self::DiscardJournalled { array, lost: true } => (array, "give up what the journal holds".to_owned()),

@@ -671,6 +671,9 @@ pub struct ArrayModel {
     pub stopping: bool,
     /// Possible losses, if it was started by force.
     pub forced: Option<String>,
+    /// Why hosts are refused, if acknowledged writes may be lost: until `serve --after-loss`.
+    #[serde(default)]
+    pub refused: Option<String>,
     /// Open alarms, the most severe first. A span has none: its alarms are in the whole array's list.
     #[serde(default)]
     pub alarms: Vec<AlarmModel>,

@@ -41,6 +41,7 @@ impl ArrayModel {
             other_sizes: Vec::new(),
             stopping: false,
             forced: None,
+            refused: None,
             alarms: Vec::new(),
             exports: Vec::new(),
             addresses: Vec::new(),

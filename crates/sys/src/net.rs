@@ -7,11 +7,13 @@
 use crate::errno::{check, check_size, Errno};
 use crate::pool::{FramePool, PoolRange};
 use crate::process::is_ending;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -254,6 +256,11 @@ impl Listener {
         }
         listen(&fd).map_err(|e| fail("listen", e))?;
         Ok(Self { fd, file: None })
+    }
+
+    /// A listener that another process made and keeps: its file stays.
+    pub(crate) fn kept(fd: OwnedFd) -> Self {
+        Self { fd, file: None }
     }
 
     /// The TCP address of the listener; `None` for a unix socket.
@@ -661,7 +668,7 @@ fn sockaddr_abstract(name: &str) -> (libc::sockaddr_un, libc::socklen_t) {
 type AskAddress = unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
 
 /// The TCP address of one end of a socket.
-fn address_of(fd: &OwnedFd, ask: AskAddress) -> Option<SocketAddr> {
+pub(crate) fn address_of(fd: &impl AsRawFd, ask: AskAddress) -> Option<SocketAddr> {
     // SAFETY: all-zero is a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { MaybeUninit::zeroed().assume_init() };
     let mut len = socklen(size_of::<libc::sockaddr_storage>());
@@ -681,6 +688,19 @@ fn address_of(fd: &OwnedFd, ask: AskAddress) -> Option<SocketAddr> {
         }
         _ => None,
     }
+}
+
+/// The path of a unix socket that has a file.
+pub(crate) fn unix_path_of(fd: &impl AsRawFd) -> Option<PathBuf> {
+    let mut raw = libc::sockaddr_un { sun_family: 0, sun_path: [0; 108] };
+    let mut len = socklen(size_of::<libc::sockaddr_un>());
+    // SAFETY: `raw` has room for `len` bytes.
+    check(unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut raw).cast(), &raw mut len) }).ok()?;
+    if libc::c_int::from(raw.sun_family) != libc::AF_UNIX {
+        return None;
+    }
+    let path: Vec<u8> = raw.sun_path.iter().map(|byte| byte.to_ne_bytes()[0]).take_while(|byte| *byte != 0).collect();
+    (!path.is_empty()).then(|| OsString::from_vec(path).into())
 }
 
 fn unix_peer(fd: &OwnedFd) -> Peer {

@@ -33,10 +33,12 @@ use crate::machine::MachineIdentity;
 use crate::state::{ApiState, Parts};
 
 /// How the interfaces are started.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The address; port 0 means a free one.
     pub listen: SocketAddr,
+    /// A socket that listens there already.
+    pub kept: Option<Arc<TcpListener>>,
     /// The folder of the users and of the certificate that is made here.
     pub folder: PathBuf,
     /// The administrator's certificate and key, as PEM.
@@ -94,7 +96,11 @@ impl Management {
         let users = Users::at(options.folder.join("users.json"));
         let tokens = Tokens::at(options.folder.join("tokens.json"));
         let sessions = Sessions::at(options.folder.join("sessions.json"));
-        let listener = TcpListener::bind(options.listen).map_err(fault)?;
+        let listener = match &options.kept {
+            Some(kept) => kept.try_clone(),
+            None => TcpListener::bind(options.listen),
+        };
+        let listener = listener.map_err(fault)?;
         listener.set_nonblocking(true).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let is_tls = renewal.is_some();

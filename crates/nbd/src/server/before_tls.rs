@@ -7,7 +7,7 @@ use crate::wire::{option, rep, Reader, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, MAGI
 
 pub use crate::wire::{GREETING_BYTES, OPTION_BYTES};
 
-const TLS_REQUIRED: Refused = Refused(rep::ERR_TLS_REQD, "this address wants TLS: nbds://");
+const TLS_REQUIRED: Refused = Refused::new(rep::ERR_TLS_REQD, "this address wants TLS: nbds://");
 
 /// Append the greeting of a server to `out`: [`GREETING_BYTES`].
 pub fn greet(out: &mut Vec<u8>) {

@@ -1,5 +1,7 @@
 //! The answer to each option, and the combined result of a connection's options.
 
+use std::borrow::Cow;
+
 use super::handshake::{CloseReason, Policy, StartTls};
 use crate::export::{BlockSizes, ContextSet, ExportInfo, MetaContext};
 use crate::flags::ExportFlags;
@@ -50,12 +52,22 @@ pub struct Negotiation {
 }
 
 /// A refusal of one option: type of the reply, and a message for the client's user.
-pub(super) struct Refused(pub u32, pub &'static str);
+#[derive(Debug)]
+pub(super) struct Refused {
+    kind: u32,
+    message: Cow<'static, str>,
+}
 
-const NO_PAYLOAD: Refused = Refused(rep::ERR_INVALID, "this option takes no data");
-const MALFORMED: Refused = Refused(rep::ERR_INVALID, "the lengths in the option do not fit together");
-const BAD_NAME: Refused = Refused(rep::ERR_INVALID, "an export name is at most 4096 bytes of UTF-8 without NUL");
-const NO_SUCH_EXPORT: Refused = Refused(rep::ERR_UNKNOWN, "no export has this name; list the exports to see them");
+impl Refused {
+    pub(super) const fn new(kind: u32, message: &'static str) -> Self {
+        Self { kind, message: Cow::Borrowed(message) }
+    }
+}
+
+const NO_PAYLOAD: Refused = Refused::new(rep::ERR_INVALID, "this option takes no data");
+const MALFORMED: Refused = Refused::new(rep::ERR_INVALID, "the lengths in the option do not fit together");
+const BAD_NAME: Refused = Refused::new(rep::ERR_INVALID, "an export name is at most 4096 bytes of UTF-8 without NUL");
+const NO_SUCH_EXPORT: Refused = Refused::new(rep::ERR_UNKNOWN, "no export has this name; list the exports to see them");
 
 impl Negotiation {
     pub fn new(policy: Policy) -> Self {
@@ -67,7 +79,7 @@ impl Negotiation {
         if option == option::SET_META_CONTEXT {
             self.selection = None;
         }
-        push_refusal(out, option, &Refused(rep::ERR_TOO_BIG, "the option is longer than this server accepts"));
+        push_refusal(out, option, &Refused::new(rep::ERR_TOO_BIG, "the option is longer than this server accepts"));
         Outcome::Replied
     }
 
@@ -82,7 +94,7 @@ impl Negotiation {
             _ => {}
         }
         let result = if self.shutting_down {
-            Err(Refused(rep::ERR_SHUTDOWN, "the server is shutting down"))
+            Err(Refused::new(rep::ERR_SHUTDOWN, "the server is shutting down"))
         } else {
             match option {
                 option::LIST => self.list(payload, exports, out),
@@ -92,7 +104,7 @@ impl Negotiation {
                     self.meta_context(option, payload, exports, out)
                 }
                 option::STARTTLS => Err(self.start_tls(payload)),
-                _ => Err(Refused(rep::ERR_UNSUP, "this server does not know the option")),
+                _ => Err(Refused::new(rep::ERR_UNSUP, "this server does not know the option")),
             }
         };
         match result {
@@ -110,8 +122,8 @@ impl Negotiation {
     fn start_tls(&self, payload: &[u8]) -> Refused {
         match self.policy.start_tls {
             _ if !payload.is_empty() => NO_PAYLOAD,
-            StartTls::Unsupported => Refused(rep::ERR_UNSUP, "this server does not speak TLS"),
-            StartTls::Forbidden => Refused(rep::ERR_POLICY, "TLS is disabled on this server"),
+            StartTls::Unsupported => Refused::new(rep::ERR_UNSUP, "this server does not speak TLS"),
+            StartTls::Forbidden => Refused::new(rep::ERR_POLICY, "TLS is disabled on this server"),
         }
     }
 
@@ -128,9 +140,9 @@ impl Negotiation {
             return Err(NO_PAYLOAD);
         }
         if !self.policy.list {
-            return Err(Refused(rep::ERR_POLICY, "listing exports is disabled on this server"));
+            return Err(Refused::new(rep::ERR_POLICY, "listing exports is disabled on this server"));
         }
-        for export in exports {
+        for export in exports.iter().filter(|export| export.refused.is_none()) {
             assert_usable(export);
             let name_length = length_u32(export.name.len()).to_be_bytes();
             let parts = [&name_length[..], export.name.as_bytes(), export.description.as_bytes()];
@@ -201,20 +213,23 @@ impl Negotiation {
             self.selection = None; // even a failing option replaces what was chosen before
         }
         if !self.structured {
-            return Err(Refused(rep::ERR_INVALID, "metadata contexts need structured replies, negotiate them first"));
+            return Err(Refused::new(
+                rep::ERR_INVALID,
+                "metadata contexts need structured replies, negotiate them first",
+            ));
         }
         let mut reader = Reader::new(payload);
         let name = reader.counted().ok_or(MALFORMED)?;
         let count = reader.u32().ok_or(MALFORMED)?;
         let (_, export) = find(exports, name_of(name)?)?;
         if count > QUERIES_MAX {
-            return Err(Refused(rep::ERR_TOO_BIG, "too many queries for metadata contexts"));
+            return Err(Refused::new(rep::ERR_TOO_BIG, "too many queries for metadata contexts"));
         }
         let mut chosen = if !set && count == 0 { export.contexts } else { ContextSet::NONE };
         for _ in 0..count {
             let query = reader.counted().ok_or(MALFORMED)?;
             if query.len() > STRING_MAX {
-                return Err(Refused(rep::ERR_INVALID, "a query is at most 4096 bytes"));
+                return Err(Refused::new(rep::ERR_INVALID, "a query is at most 4096 bytes"));
             }
             let matching = export.contexts.iter().filter(|context| matches_query(*context, query, !set));
             chosen = matching.fold(chosen, ContextSet::with);
@@ -262,10 +277,15 @@ fn name_of(bytes: &[u8]) -> Result<&str, Refused> {
 /// The export with this name. If there is only one export, the empty name means that export.
 fn find<'e>(exports: &'e [ExportInfo], name: &str) -> Result<(usize, &'e ExportInfo), Refused> {
     let named = exports.iter().enumerate().find(|(_, export)| export.name == name);
-    match exports {
+    let found = match exports {
         _ if named.is_some() => named.ok_or(NO_SUCH_EXPORT),
         [only] if name.is_empty() => Ok((0, only)),
         _ => Err(NO_SUCH_EXPORT),
+    };
+    let (index, export) = found?;
+    match &export.refused {
+        None => Ok((index, export)),
+        Some(why) => Err(Refused { kind: rep::ERR_POLICY, message: Cow::Owned(why.clone()) }),
     }
 }
 
@@ -293,5 +313,5 @@ fn push_info(out: &mut Vec<u8>, option: u32, kind: u16, parts: &[&[u8]]) {
 }
 
 pub(super) fn push_refusal(out: &mut Vec<u8>, option: u32, refused: &Refused) {
-    push_reply(out, option, refused.0, &[refused.1.as_bytes()]);
+    push_reply(out, option, refused.kind, &[refused.message.as_bytes()]);
 }

@@ -62,5 +62,6 @@ pub fn export(name: &str, size: usize) -> ExportInfo {
         flags: flags.into_iter().fold(ExportFlags::NONE, ExportFlags::with),
         blocks: BlockSizes::new(1, 4096, 32 << 20).expect("sizes the protocol allows"),
         contexts: ContextSet::ALL,
+        refused: None,
     }
 }

@@ -27,6 +27,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         let next = command("alarms acknowledge", [condition.id()]);
         found.push(with(next, condition));
     }
+    found.extend(refused(array, &of));
     if let Some(mut text) = mismatches_text(array) {
         array.sets().into_iter().filter_map(odd_member).for_each(|odd| text.push_str(&format!("; {odd}")));
         let next = command("repair", [name]);
@@ -77,6 +78,12 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         }));
     }
     found
+}
+
+/// Hosts are refused.
+fn refused(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Option<Condition> {
+    let next_step = Some(command_with("serve", [&array.name], "--after-loss"));
+    Some(Condition { next_step, ..of(EventName::HostsRefused, array.refused.clone()?) })
 }
 
 /// Members with bad ranges. Rows that one member lacks are read from the others.

@@ -42,6 +42,10 @@ pub struct ServeArguments {
     /// Listen on a unix socket; may be given several times
     #[arg(long, value_name = "PATH")]
     pub nbd_unix: Vec<PathBuf>,
+    /// Keep the listening sockets open in a parent process, which starts the server and starts it again when it dies. Hosts that
+    /// connect meanwhile wait. With systemd, openraid.socket does this
+    #[arg(long)]
+    pub keep_listening: bool,
     /// Serve the console, the HTTP API, metrics and Redfish at this address: HOST:PORT, or PORT on the loopback. On other
     /// addresses the connection is encrypted
     #[arg(long, value_name = "HOST:PORT")]
@@ -100,6 +104,10 @@ pub struct ServeArguments {
     /// Start arrays without the journal that holds acknowledged writes for them: those writes are lost
     #[arg(long)]
     pub journal_lost: bool,
+    /// Serve hosts of the named arrays although acknowledged writes may be lost: a server or machine went down while they were in
+    /// memory or in caches of drives. Restart these hosts, or check their file systems. If a server has the array, it is told
+    #[arg(long, requires = "names")]
+    pub after_loss: bool,
     /// controller-journal: the journal protects all arrays that are started now. Every other policy: no array uses the
     /// journal, and each keeps the policy of its creation
     #[arg(long, value_name = "POLICY", value_enum)]

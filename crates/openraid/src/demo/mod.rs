@@ -155,6 +155,7 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
 /// The console, at its usual port or at a free one.
 fn console(server: &Arc<Server>) -> Result<Arc<Management>, Failure> {
     let at = |port| Options {
+        kept: None,
         listen: SocketAddr::from(([127, 0, 0, 1], port)),
         folder: PathBuf::new(),
         certificate: None,

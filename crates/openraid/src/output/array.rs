@@ -240,21 +240,7 @@ pub fn text(array: &ArrayModel) -> String {
     if !matches!(array.access, AccessWord::Unknown | AccessWord::ReadWrite) {
         facts.row(["access", access_text(array.access)]);
     }
-    let host = &array.host;
-    facts.row([
-        "hosts",
-        &format!(
-            "{} of {}, {} of {}, {} since the start",
-            counted(host.reads, "read", "reads"),
-            human(Bytes(host.read_bytes)),
-            counted(host.writes, "write", "writes"),
-            human(Bytes(host.written_bytes)),
-            counted(host.flushes, "flush", "flushes")
-        ),
-    ]);
-    for address in &array.addresses {
-        facts.row(["export", address]);
-    }
+    host_facts(array, &mut facts);
     lines.push(facts.text().trim_end().into());
     if array.spans.is_empty() {
         lines.push(members_text(array, 2));
@@ -269,6 +255,28 @@ pub fn text(array: &ArrayModel) -> String {
         lines.push(members_text(span, 4));
     }
     lines.join("\n")
+}
+
+/// The requests of hosts, and where hosts find the array, or why they are refused.
+fn host_facts(array: &ArrayModel, facts: &mut Table) {
+    let host = &array.host;
+    facts.row([
+        "hosts",
+        &format!(
+            "{} of {}, {} of {}, {} since the start",
+            counted(host.reads, "read", "reads"),
+            human(Bytes(host.read_bytes)),
+            counted(host.writes, "write", "writes"),
+            human(Bytes(host.written_bytes)),
+            counted(host.flushes, "flush", "flushes")
+        ),
+    ]);
+    if let Some(refused) = &array.refused {
+        facts.row(["", &format!("REFUSED: {refused}")]);
+    }
+    for address in &array.addresses {
+        facts.row(["export", address]);
+    }
 }
 
 /// Alarms above the level of information, one a line.

@@ -154,8 +154,16 @@ impl Server {
         served: &ServedArray,
         plan: &SettingsPlan,
     ) -> Vec<String> {
-        let mut notes = Vec::new();
-        let policy = plan.policy;
+        let (mut notes, mut policy) = (Vec::new(), plan.policy);
+        if let Err(failure) = self.mark_before(status, served, policy) {
+            if policy.write_cache == WriteCache::Volatile {
+                policy.write_cache = WriteCache::Through;
+            }
+            notes.push(format!(
+                "hosts are not told if a crash loses writes, so write.cache is not volatile: {}",
+                failure.text
+            ));
+        }
         for array in served.sets() {
             if set_status(status, array).is_ok_and(|status| status.policy == policy) {
                 continue;
@@ -164,6 +172,7 @@ impl Server {
                 notes.push(format!("its settings are not in force: {error}"));
             }
         }
+        notes.extend(self.mark_after(&served.name).err().map(|failure| failure.text));
         let is_new = |option: &DriveCacheOption| {
             self.access != ServerAccess::Untouched && *option != self.drive_cache_option(&served.name)
         };
@@ -196,7 +205,13 @@ impl Server {
 
     pub(super) fn open_export(&self, served: &ServedArray, export: &str) -> Result<(), Failure> {
         let read_only = self.refuses_writes(served.access);
-        let request = ExportRequest { array: served.array, name: export.into(), description: String::new(), read_only };
+        let request = ExportRequest {
+            array: served.array,
+            name: export.into(),
+            description: String::new(),
+            read_only,
+            refused: served.refused.clone(),
+        };
         self.handle.export(&request).map_err(|error| Failure::from(error).of(&served.name))
     }
 

@@ -17,6 +17,7 @@ mod kept_schedules;
 mod lab;
 mod limit;
 mod locate;
+mod marks;
 mod member_orders;
 pub mod members;
 mod named;
@@ -332,8 +333,10 @@ impl Server {
             (health != HealthWord::Optimal).then(|| format!("{} {}", served.name, output::array::health_text(health)))
         });
         let missing = state.missing().map(|entry| format!("{} OFFLINE", entry.name));
+        let refusing = state.arrays.iter().filter(|served| served.refused.is_some());
+        let refusing = refusing.map(|served| format!("{} REFUSES HOSTS", served.name));
         let unknown = state.troubles.registry.as_ref().map(|_| "the registry cannot be read".to_owned());
-        let bad: Vec<String> = unknown.into_iter().chain(missing).chain(bad).collect();
+        let bad: Vec<String> = unknown.into_iter().chain(missing).chain(refusing).chain(bad).collect();
         match bad.as_slice() {
             [] if state.arrays.is_empty() => format!("{count} served"),
             [] => format!("{count} served, all optimal"),
@@ -411,8 +414,8 @@ impl Server {
         add_readd(&mut model, served);
         care::add_health(&mut model, state);
         displaced::add_displaced(&mut model, state);
-        model.addresses =
-            model.exports.iter().flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
+        let reached = model.exports.iter().filter(|_| served.refused.is_none());
+        model.addresses = reached.flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
         self.add_alarms(&mut model, served, status, state);
         output::sentence::add_texts(&mut model);
         Some(model)

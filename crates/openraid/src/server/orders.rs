@@ -105,6 +105,7 @@ impl Server {
             Command::Pause { array } => self.pause(&array),
             Command::Resume { array } => self.resume(&array),
             Command::Set { array, settings, yes } => self.set(&array, &settings, yes),
+            Command::AfterLoss { array } => self.after_loss(&array),
             Command::Rename { array, to } => self.rename(&array, &to),
             Command::Stop { array, yes } => self.stop_for_good(&array, yes),
             Command::StopAll { yes } => {

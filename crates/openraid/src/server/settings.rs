@@ -46,7 +46,9 @@ impl Server {
         if !settings.is_empty() {
             self.registry.refuse_if_locked()?;
         }
+        self.mark_before(&status, &served, policy)?;
         self.carry_out_change(&status, &served, &change, settings)?;
+        let marked = self.mark_after(name);
         let asked = settings.iter().any(|(key, _)| key == "write.cache");
         let journalled = asked || is_journalled(&before) != is_journalled(&policy);
         let kept = self.keep(&served, settings, journalled.then(|| is_journalled(&policy)));
@@ -60,7 +62,8 @@ impl Server {
         if policy.write_cache == WriteCache::Volatile {
             text.push_str(&format!("\nwarning: write cache {}", output::array::VOLATILE));
         }
-        for note in without_effect(settings, &status, &served).into_iter().chain(kept) {
+        let marked = marked.err().map(|failure| failure.text);
+        for note in without_effect(settings, &status, &served).into_iter().chain(kept).chain(marked) {
             text.push_str(&format!("\nnote: {note}"));
         }
         self.done(text, name)

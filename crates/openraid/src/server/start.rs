@@ -71,6 +71,8 @@ pub struct StartOptions {
     pub chosen_by: &'static str,
     /// The map of a RAID 0 whose superblocks do not say it.
     pub layout: Option<u32>,
+    /// Serve hosts although acknowledged writes may be lost.
+    pub after_loss: bool,
 }
 
 impl Server {
@@ -99,7 +101,7 @@ impl Server {
     /// # Errors
     /// The service has ended.
     pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: StartOptions) -> Result<StartReport, Failure> {
-        let StartOptions { force, journal_lost, nesting, journalled, chosen_by, layout } = how;
+        let StartOptions { force, journal_lost, nesting, journalled, chosen_by, layout, after_loss } = how;
         let options = AssembleOptions { force, journal_lost, reads_only: false };
         let (mut members, split) = without_split(members, force, chosen_by);
         if let Some(layout) = layout {
@@ -119,7 +121,7 @@ impl Server {
         let mut served = Vec::new();
         for array in started.arrays {
             self.hold_background(&array)?;
-            match self.serve_journalled(array, journalled) {
+            match self.serve_journalled(array, journalled, after_loss) {
                 Ok((name, notes)) => {
                     served.push(name);
                     failed.extend(notes);
@@ -147,10 +149,10 @@ impl Server {
     /// # Errors
     /// It cannot be exported; it is stopped again.
     pub fn serve_started(&self, started: StartedArray) -> Result<String, Failure> {
-        self.serve_journalled(started, None).map(|(name, _)| name)
+        self.serve_journalled(started, None, false).map(|(name, _)| name)
     }
 
-    /// The same with a choice for the journal, as in [`StartOptions`]. Returns the name and notes about its settings.
+    /// The same with choices for the journal and for lost writes, as in [`StartOptions`]. Returns the name and notes about its settings.
     ///
     /// # Errors
     /// As [`Server::serve_started`].
@@ -158,6 +160,7 @@ impl Server {
         &self,
         started: StartedArray,
         journalled: Option<bool>,
+        after_loss: bool,
     ) -> Result<(String, Vec<Failure>), Failure> {
         let locked = self.locks().take_started(&started);
         if let Err(failure) = locked {
@@ -172,6 +175,7 @@ impl Server {
         let (array, label) = (served.array, served.label());
         // The array has its name before any event about it, and its settings before hosts connect.
         self.put(served);
+        self.look_for_loss(&name, after_loss);
         let mut notes = self.begin_array(&name, journalled);
         match self.open_exports(&name) {
             Ok(more) => notes.extend(more.into_iter().map(|failure| failure.of_settings(label.clone()))),
@@ -245,6 +249,7 @@ impl Server {
             None => self.stop_raw(served.array),
         };
         stopped.map_err(|failure| failure.of(name))?;
+        self.end_mark(&status, &served);
         for failure in self.restore_drive_caches(&status, &served) {
             output::warn(&failure);
         }

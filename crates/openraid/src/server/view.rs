@@ -14,6 +14,7 @@ use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArra
 use openraid_status::OtherSizeModel;
 use openraid_units::{ArrayId, ArrayLevel, Bytes, Nanos, Sectors, Slot};
 
+use super::marks::LostWith;
 use super::rates::TaskRates;
 use super::settings::never_protected;
 use crate::exit::ArrayLabel;
@@ -46,20 +47,25 @@ pub struct ServedArray {
     pub profile: Option<String>,
     /// Do members that vanished come back by themselves?
     pub readd: Readd,
+    /// The crash that would lose acknowledged writes, as it is marked.
+    pub mark: Option<LostWith>,
+    /// Why hosts are refused, if acknowledged writes may be lost.
+    pub refused: Option<String>,
 }
 
 impl ServedArray {
     /// An array that was started.
     pub fn of(started: StartedArray) -> Self {
         let name = sets::array_name(&started.superblock);
-        let (exports, access, profile) = (vec![name.clone()], Access::default(), None);
-        Self { name, array: started.array, started: Some(started), exports, access, profile, readd: Readd::default() }
+        let array = started.array;
+        Self { started: Some(started), ..Self::raw(&name, array) }
     }
 
     /// A raw drive.
     pub fn raw(name: &str, array: ArrayId) -> Self {
         let (exports, access, profile) = (vec![name.into()], Access::default(), None);
-        Self { name: name.into(), array, started: None, exports, access, profile, readd: Readd::default() }
+        let (readd, mark, refused) = (Readd::default(), None, None);
+        Self { name: name.into(), array, started: None, exports, access, profile, readd, mark, refused }
     }
 
     /// Its identity, as the registry has it; a raw drive has none.
@@ -115,6 +121,7 @@ pub fn model(status: &ServiceStatus, served: &ServedArray, rates: &TaskRates) ->
         model.forced.clone_from(&started.forced);
         model.profile = Some(profile(status, served, &view.status.policy));
         model.access = access_word(served.access);
+        model.refused.clone_from(&served.refused);
         return Some(model);
     }
     nested_model(status, served, started, view, rates)
@@ -178,6 +185,7 @@ fn nested_model(
         other_sizes: other_sizes(view),
         stopping: array.stopping,
         forced: (!forced.is_empty()).then(|| forced.join(" ")),
+        refused: served.refused.clone(),
         alarms: Vec::new(),
         exports: view.exports.clone(),
         addresses: Vec::new(),
@@ -272,6 +280,7 @@ fn set_model(
         other_sizes: other_sizes(view),
         stopping: array.stopping,
         forced: None,
+        refused: None,
         alarms: Vec::new(),
         exports: view.exports.clone(),
         addresses: Vec::new(),

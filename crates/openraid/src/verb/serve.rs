@@ -1,7 +1,9 @@
 //! `openraid serve`: serves arrays over NBD in the foreground, until a signal or `openraid stop`.
 
 pub(super) mod attend;
+mod doors;
 mod http;
+mod keeper;
 mod lost;
 mod options;
 pub mod sizes;
@@ -17,16 +19,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use openraid_format::{MinorVersion, Uuid};
+use openraid_management::{NbdTlsRuns, Options};
 use openraid_nbd::PORT_DEFAULT;
 use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMember};
 use openraid_runtime::service::journal::{JournalRequest, Seen};
-use openraid_runtime::service::{Listen, Nesting, Service};
+use openraid_runtime::service::{Accept, Listen, Nesting, Service};
 use openraid_runtime::ServiceConfig;
-use openraid_sys::{Signals, Use};
+use openraid_sys::{Listener, Signals, Use};
 use openraid_units::{ArrayLevel, Bytes, Sectors};
 
+use self::doors::Addresses;
 use self::options::ServeOptions;
-use super::Context;
+use self::tls::Tls;
+use super::{print_done, Context};
 use crate::alarms::{AlarmStore, Keeper};
 use crate::arguments::ServeArguments;
 use crate::consistency::ConsistencyWord;
@@ -64,32 +69,43 @@ fn before_threads() -> Result<Signals, Failure> {
 /// # Errors
 /// No array could be served, or an address is in use.
 pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
+    // A descriptor that is missing must not be one that this process has opened.
+    let sockets = doors::inherited()?;
+    if let Some(done) = tell_after_loss(arguments, context)? {
+        return Ok(done);
+    }
     let signals = before_threads()?;
     let ready_fd = arguments.ready_fd.map(ready_descriptor).transpose()?;
     // Errors of the command line or of the file are reported first.
     let file = configuration(arguments, context)?;
     let chosen = ServeOptions::of(arguments, file.as_ref());
     let stays = is_service(arguments, file.as_ref());
-    let listen = listens(&chosen, stays, context)?;
-    let tls = tls::bind(&chosen, file.as_ref())?;
-    let certificates = tls.certificates(http::options(arguments, file.as_ref())?.as_ref());
+    let mut web = http::options(arguments, file.as_ref())?;
+    let mut addresses = addresses_of(&chosen, web.as_ref(), stays, context)?;
+    if arguments.keep_listening && sockets.is_none() {
+        keeper::check_ready(arguments.ready_fd, &addresses)?;
+        return keeper::keep(&addresses, ready_fd, signals, context);
+    }
+    let doors = doors::assign(sockets, &mut addresses)?;
+    web.iter_mut().for_each(|web| web.kept.clone_from(&doors.http));
+    let tls = tls::bind(&chosen, file.as_ref(), addresses.nbd_tls, &doors.nbd_tls)?;
+    let certificates = tls.certificates(web.as_ref());
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
     let wanted = wanted(arguments, context, file.as_ref())?;
     let names = wanted.names(context);
-    let expected = expected(arguments, &wanted);
-    let unknown = wanted.unknown.clone();
+    let (expected, unknown) = (expected(arguments, &wanted), wanted.unknown.clone());
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
-    let in_force = file.clone();
-    let all = listen.iter().cloned().chain(tls.inside()).collect();
-    let config = ServiceConfig { limits, listen: all, signals: Some(signals), ..ServiceConfig::default() };
+    let all = addresses.nbd.iter().cloned().chain(tls.inside()).collect();
+    let (accept, signals) = (Accept::WhenTold, Some(signals));
+    let config = ServiceConfig { limits, listen: all, kept: doors.nbd, accept, signals, ..ServiceConfig::default() };
     let served_already = |failure| wanted::served_already(failure, &names, context);
     let service = Service::start(config).map_err(Failure::from).map_err(served_already)?;
     let server = Server::new(ServerOptions {
         handle: service.handle(),
         registry: context.registry.clone(),
-        listens: listening(&listen, service.addresses()).into_iter().chain(tls.listening()).collect(),
+        listens: listening(&addresses.nbd, service.addresses()).into_iter().chain(tls.listening()).collect(),
         access: access(arguments, &chosen),
         without_flush: arguments.without_flush,
         in_force: file,
@@ -98,31 +114,20 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         notifier: Notifier::from_environment(),
         alarms: alarms(context)?,
     });
-    let (taken, offline) = begin(arguments, &chosen, context, &server, wanted, stays).map_err(served_already)?;
-    note_unknown_arrays(context, &server, unknown);
-    server.note_absent(&taken);
-    server.take_own_spares().iter().for_each(|note| context.output.warn(note));
-    server.note_certificates(&certificates);
-    let log = EventLog::at(context.registry.folder_beside("events"));
-    let events = EventWriter::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
-    server.alarms_at_start(&taken, expected).iter().for_each(|news| events.note(Draft::now(news)));
-    server.follow_sinks().iter().for_each(|note| context.output.warn(note));
-    let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
-    let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
-    let web = http::start(arguments, in_force.as_ref(), &server)?;
-    note_late_console(context, &server, &events);
-    let tls = tls.run(context, &server)?;
-    openraid_sys::memory::give_back();
-    let started = Began { taken: &taken, offline: &offline, web: web.as_deref().map(http::announcement) };
-    announce_ready(context, &server, &socket, started)?;
-    ready_fd.map_or(Ok(()), write_ready)?;
-    server.notifier().ready(&server.summary());
-    warn_of_open_doors(context, service.addresses());
-    let voice = Voice::start(arguments.status.then(Live::new))
-        .map_err(|error| Failure::failed(format!("no thread for the output: {error}")))?;
-    let attendance = Attendance { context, service: &service, server: &server, events: &events, voice };
-    let (exit, mut voice) = attendance.until_the_end();
+    let begun = begin(arguments, &chosen, context, &server, wanted, stays).map_err(served_already);
+    let begun = begun.and_then(|(taken, offline)| {
+        note_unknown_arrays(context, &server, unknown);
+        server.note_certificates(&certificates);
+        let start = Start { taken, offline, expected, notes: doors.notes, web, tls, ready_fd };
+        open_to_hosts(arguments, context, &service, &server, start)
+    });
+    let attended = begun.map(|Running { voice, events, tls, offline, control }| {
+        let attendance = Attendance { context, service: &service, server: &server, events: &events, voice };
+        (attendance.until_the_end(), events, tls, offline, control)
+    });
     service.stop();
+    server.end_marks();
+    let ((exit, mut voice), events, tls, offline, _keeps_the_socket) = attended?;
     drop(tls);
     events.note(Draft::now(&plain(EventName::ServerStopped, "the server has stopped".into())));
     for failure in server.restore_all_drive_caches() {
@@ -131,6 +136,92 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     voice.say(stopped(context, exit));
     voice.end();
     Ok(exit_of(exit, !stays && offline.iter().any(|entry| server.is_missing(&entry.name))))
+}
+
+/// A server whose arrays have started.
+struct Start {
+    taken: StartReport,
+    offline: Vec<OfflineArray>,
+    expected: Vec<RegisteredArray>,
+    /// Addresses without a socket, and sockets without an address.
+    notes: Vec<String>,
+    web: Option<Options>,
+    tls: Tls,
+    ready_fd: Option<File>,
+}
+
+/// A server that hosts can use.
+struct Running {
+    voice: Voice,
+    events: EventWriter,
+    tls: Option<NbdTlsRuns>,
+    offline: Vec<OfflineArray>,
+    control: Listener,
+}
+
+/// Open all interfaces, hosts last: if one of the others does not open, no host has written anything.
+fn open_to_hosts(
+    arguments: &ServeArguments,
+    context: &Context,
+    service: &Service,
+    server: &Arc<Server>,
+    start: Start,
+) -> Result<Running, Failure> {
+    let Start { taken, offline, expected, notes, web, tls, ready_fd } = start;
+    server.note_absent(&taken);
+    server.take_own_spares().iter().for_each(|note| context.output.warn(note));
+    let log = EventLog::at(context.registry.folder_beside("events"));
+    let events = EventWriter::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
+    server.alarms_at_start(&taken, expected).iter().for_each(|news| events.note(Draft::now(news)));
+    note_doors(context, &events, notes);
+    server.follow_sinks().iter().for_each(|note| context.output.warn(note));
+    let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(server);
+    let (socket, control) = control::listen(context.common.control.as_deref(), answerer)?;
+    let web = http::start(web, server);
+    note_late_console(context, server, &events);
+    let tls = tls.run(context, server)?;
+    let voice = Voice::start(arguments.status.then(Live::new));
+    let voice = voice.map_err(|error| Failure::failed(format!("no thread for the output: {error}")))?;
+    openraid_sys::memory::give_back();
+    let started = Began { taken: &taken, offline: &offline, web: web.as_deref().map(http::announcement) };
+    announce_ready(context, server, &socket, started)?;
+    ready_fd.map_or(Ok(()), write_ready)?;
+    service.handle().accept()?;
+    server.notifier().ready(&server.summary());
+    warn_of_open_doors(context, service.addresses());
+    Ok(Running { voice, events, tls, offline, control })
+}
+
+/// With `--after-loss`, arrays that a server has already are served to hosts again by that server. `None` if none of them is.
+fn tell_after_loss(arguments: &ServeArguments, context: &Context) -> Result<Option<Exit>, Failure> {
+    let names = arguments.names.iter().filter(|_| arguments.after_loss);
+    let mut done = None;
+    for name in names {
+        // Without a server at the control socket that was named, this is the server.
+        if let Ok(Some(mut server)) = context.servers.serving(name) {
+            let answer = server.ask(&control::Command::AfterLoss { array: name.clone() })?;
+            done = Some(print_done(context, &answer)?);
+        }
+    }
+    Ok(done)
+}
+
+/// The addresses at which clients are awaited.
+fn addresses_of(
+    chosen: &ServeOptions,
+    web: Option<&Options>,
+    stays: bool,
+    context: &Context,
+) -> Result<Addresses, Failure> {
+    let nbd = listens(chosen, stays, context)?;
+    Ok(Addresses { nbd, nbd_tls: tls::listen(chosen)?, http: web.map(|web| web.listen) })
+}
+
+fn note_doors(context: &Context, events: &EventWriter, notes: Vec<String>) {
+    for note in notes {
+        context.output.warn(&note);
+        events.note(Draft::now(&plain(EventName::StartProblem, note)));
+    }
 }
 
 fn note_unknown_arrays(context: &Context, server: &Server, why: Option<String>) {
@@ -365,6 +456,7 @@ fn begin(
         // A service keeps running.
         chosen_by: if stays { "assemble" } else { "serve" },
         layout: arguments.layout,
+        after_loss: arguments.after_loss,
     };
     let mut taken = server.take(opened, how)?;
     reasons.append(&mut taken.failed);
@@ -462,7 +554,7 @@ fn make(
     let plans = shape.plan(&sizes, &names)?;
     let opened = members.into_iter().map(|(opened, _)| opened).collect();
     let started = shape.make(&server.handle(), &plans, opened)?;
-    let (name, notes) = server.serve_journalled(started, journalled(arguments))?;
+    let (name, notes) = server.serve_journalled(started, journalled(arguments), false)?;
     notes.iter().for_each(|note| context.output.warn(&note.text));
     let remembered = server.remember(&name);
     let journal_noted = journalled(arguments).map_or(Ok(()), |wanted| server.remember_journalled(&name, wanted));
@@ -500,6 +592,9 @@ fn announce_ready(context: &Context, server: &Server, socket: &Path, began: Bega
         context.output.say(&format!("{}: {}, {}, {state}", array.name, title(array), human(Bytes(array.size_bytes))));
         if let Some(forced) = &array.forced {
             context.output.warn(&format!("{}: started by force: {}", array.name, forced.trim_end_matches([';', ' '])));
+        }
+        if let Some(refused) = &array.refused {
+            context.output.warn(&format!("{}: hosts are refused: {refused}", array.name));
         }
         for address in &array.addresses {
             context.output.say(&format!("  {address}"));

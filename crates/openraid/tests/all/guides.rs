@@ -127,6 +127,7 @@ fn the_unit_of_the_disk_page_is_the_one_of_the_package() {
     let disk = page("packaging/disk/disk");
     let socket = disk.lines().find_map(|line| line.strip_prefix("socket=")).expect("the script has it").to_owned();
     assert!(page("packaging/openraid.toml").contains(&format!("\nnbd-unix = [\"{socket}\"]\n")));
+    assert!(page("packaging/openraid.socket").contains(&format!("\nListenStream={socket}\n")));
     let [config] = fenced(&text, "toml")[..] else { panic!("one configuration stands on the page") };
     assert!(config.contains(&format!("nbd-unix = [\"{socket}\"]")), "{config}");
     assert!(text.contains(&format!("nbd0 {socket} data unix")));

@@ -10,6 +10,34 @@ use super::WRITE;
 /// A request that is not answered within this time is not.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
 
+/// Read the greeting, answer it (fixed newstyle without zeroes), and send an option.
+fn begin(stream: &mut UnixStream, option: u32, payload: &[u8]) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
+    stream.read_exact(&mut [0; 18])?;
+    let mut words = 3_u32.to_be_bytes().to_vec();
+    words.extend_from_slice(b"IHAVEOPT");
+    words.extend_from_slice(&option.to_be_bytes());
+    words.extend_from_slice(&u32::try_from(payload.len()).expect("a short name").to_be_bytes());
+    words.extend_from_slice(payload);
+    stream.write_all(&words)
+}
+
+/// Ask for an export by the option that is answered in words. The kind of the first answer, and its text.
+pub fn ask_for(socket: &Path, export: &str) -> (u32, String) {
+    const GO: u32 = 7;
+    let mut stream = UnixStream::connect(socket).expect("the server listens");
+    let mut payload = u32::try_from(export.len()).expect("a short name").to_be_bytes().to_vec();
+    payload.extend_from_slice(export.as_bytes());
+    payload.extend_from_slice(&[0, 0]);
+    begin(&mut stream, GO, &payload).expect("sent");
+    let mut head = [0; 20];
+    stream.read_exact(&mut head).expect("an answer");
+    let number = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("four bytes"));
+    let mut text = vec![0; usize::try_from(number(16)).expect("short")];
+    stream.read_exact(&mut text).expect("its text");
+    (number(12), String::from_utf8_lossy(&text).into_owned())
+}
+
 /// A connection to one export.
 pub struct Client {
     stream: UnixStream,
@@ -19,21 +47,21 @@ pub struct Client {
 impl Client {
     /// Connect to an export.
     pub fn open(socket: &Path, export: &str) -> Self {
-        let mut stream = UnixStream::connect(socket).expect("the server listens");
-        stream.set_read_timeout(Some(ANSWER_TIME_MAX)).expect("a socket");
-        stream.read_exact(&mut [0; 18]).expect("a greeting");
-        let mut words = Vec::new();
-        // Fixed newstyle without zeroes; the option that asks for an export by name.
-        words.extend_from_slice(&3_u32.to_be_bytes());
-        words.extend_from_slice(b"IHAVEOPT");
-        words.extend_from_slice(&1_u32.to_be_bytes());
-        words.extend_from_slice(&u32::try_from(export.len()).expect("a short name").to_be_bytes());
-        words.extend_from_slice(export.as_bytes());
-        stream.write_all(&words).expect("sent");
+        let stream = UnixStream::connect(socket).expect("the server listens");
+        Self::choose(stream, export).expect("an export")
+    }
+
+    /// Choose an export on a new connection.
+    ///
+    /// # Errors
+    /// The server has closed the connection.
+    pub fn choose(mut stream: UnixStream, export: &str) -> std::io::Result<Self> {
+        // The option that asks for an export by name.
+        begin(&mut stream, 1, export.as_bytes())?;
         let mut told = [0; 10];
-        stream.read_exact(&mut told).expect("size and flags");
+        stream.read_exact(&mut told)?;
         let size = u64::from_be_bytes(told[..8].try_into().expect("eight bytes"));
-        Self { stream, size }
+        Ok(Self { stream, size })
     }
 
     /// The size that the server told at the connection.

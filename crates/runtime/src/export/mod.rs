@@ -152,14 +152,22 @@ impl Exports {
         std::mem::take(&mut self.round)
     }
 
-    /// Take connections from this listener.
+    /// Take connections from this listener, from [`Exports::accept`] on. Until then clients wait in its queue.
     ///
     /// # Errors
     /// The kernel has no room for one more thing to wait for.
     pub fn listen(&mut self, listener: Listener, epoll: &Epoll) -> Result<(), openraid_sys::Errno> {
-        epoll.add(&listener, LISTENER_CLASS | self.doors.len() as u64, Interest::READ)?;
+        epoll.add(&listener, LISTENER_CLASS | self.doors.len() as u64, Interest::NONE)?;
         self.doors.push(Door { listener, rests_until: None });
         Ok(())
+    }
+
+    /// Take connections from all listeners.
+    pub fn accept(&mut self, epoll: &Epoll) {
+        for (number, door) in self.doors.iter().enumerate() {
+            // The listener was added, so the kernel has room for it.
+            let _ = epoll.modify(&door.listener, LISTENER_CLASS | number as u64, Interest::READ);
+        }
     }
 
     /// Offer an array. The caller has checked the offer and that its name is not taken.
@@ -197,6 +205,11 @@ impl Exports {
                 connection.wire.set_read_only(read_only);
             }
         }
+    }
+
+    /// Refuse no client of an array any more.
+    pub fn admit(&mut self, array: ArrayId) {
+        self.offers.admit(array);
     }
 
     /// An array has another size: clients that connect from now on are told it. Connected ones keep the former one, because

@@ -26,6 +26,8 @@ pub struct Offer {
     pub unit: u32,
     /// Size and alignment, in bytes, from which requests are efficient.
     pub preferred: u32,
+    /// Why every client is refused, if that is so.
+    pub refused: Option<String>,
 }
 
 /// All offers.
@@ -56,6 +58,15 @@ impl Offers {
         self.change(|list| {
             for offer in list.iter_mut().filter(|offer| offer.array == array) {
                 offer.read_only = read_only;
+            }
+        });
+    }
+
+    /// Refuse no client of an array any more.
+    pub fn admit(&mut self, array: ArrayId) {
+        self.change(|list| {
+            for offer in list.iter_mut().filter(|offer| offer.array == array) {
+                offer.refused = None;
             }
         });
     }

@@ -26,7 +26,9 @@ use openraid_core::limits::Limits;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
 use openraid_format::Superblock;
-use openraid_sys::{listen_patiently, EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
+use openraid_sys::{
+    listen_patiently, EngineOptions, HugePages, KeptListener, ListenPlace, Listener, PoolOptions, Signals, Waker,
+};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId};
 
 pub use arrays::{AssembleRequest, Nesting, Started, StartedArray};
@@ -55,6 +57,27 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
+impl Listen {
+    /// Does a listener of this place listen here?
+    fn is(&self, place: &ListenPlace) -> bool {
+        match (self, place) {
+            (Self::Tcp(address), ListenPlace::Tcp(other)) => address == other,
+            (Self::Unix(path), ListenPlace::Unix(other)) => path == other,
+            _ => false,
+        }
+    }
+}
+
+/// From when on clients are accepted. Before that they wait in the queues of the listeners.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Accept {
+    /// From the start on.
+    #[default]
+    AtOnce,
+    /// From [`ServiceHandle::accept`] on.
+    WhenTold,
+}
+
 /// How to start.
 pub struct ServiceConfig {
     /// Sizes of the engine's tables.
@@ -67,6 +90,10 @@ pub struct ServiceConfig {
     pub touch: bool,
     /// Addresses to listen on; the list may be empty.
     pub listen: Vec<Listen>,
+    /// Listeners for some of these addresses, which another process keeps.
+    pub kept: Vec<KeptListener>,
+    /// From when on clients are accepted.
+    pub accept: Accept,
     /// Stores the stream of events.
     pub recorder: Option<Box<dyn Recorder>>,
     /// Signals that stop the service; the caller blocked them before any thread was made.
@@ -81,6 +108,8 @@ impl Default for ServiceConfig {
             huge: HugePages::Advise,
             touch: false,
             listen: Vec::new(),
+            kept: Vec::new(),
+            accept: Accept::default(),
             recorder: None,
             signals: None,
         }
@@ -113,11 +142,13 @@ impl Service {
     /// # Errors
     /// An address that is taken, no memory, limits that do not fit together.
     pub fn start(config: ServiceConfig) -> Result<Self, ServiceError> {
-        let mut listeners = Vec::new();
+        let (mut listeners, mut all_kept) = (Vec::new(), config.kept);
         for place in &config.listen {
-            listeners.push(match place {
-                Listen::Tcp(address) => listen_patiently(|| Listener::tcp(*address))?,
-                Listen::Unix(path) => listen_patiently(|| Listener::unix_of_folder(path))?,
+            let kept = all_kept.iter().position(|kept| place.is(&kept.place));
+            listeners.push(match (kept, place) {
+                (Some(kept), _) => all_kept.swap_remove(kept).listener,
+                (None, Listen::Tcp(address)) => listen_patiently(|| Listener::tcp(*address))?,
+                (None, Listen::Unix(path)) => listen_patiently(|| Listener::unix_of_folder(path))?,
             });
         }
         let addresses = listeners.iter().filter_map(Listener::tcp_address).collect();
@@ -133,6 +164,7 @@ impl Service {
             limits: config.limits,
             engine: config.engine,
             listeners,
+            accept: config.accept,
             recorder: config.recorder,
             signals: config.signals,
             orders: order_queue,
@@ -212,6 +244,8 @@ pub struct ExportRequest {
     pub description: String,
     /// Refuse writing.
     pub read_only: bool,
+    /// Why every client is refused, if that is so.
+    pub refused: Option<String>,
 }
 
 impl ServiceHandle {
@@ -227,6 +261,14 @@ impl ServiceHandle {
         // If the service has ended already there is nothing to stop.
         let _ = self.orders.send(Order::Stop);
         self.waker.wake();
+    }
+
+    /// Accept clients from now on.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn accept(&self) -> Result<(), ServiceError> {
+        self.order(Order::Accept)
     }
 
     /// Attach a member.
@@ -299,6 +341,7 @@ impl ServiceHandle {
             rotational: rotates(&status, view),
             unit: unit(view),
             preferred: preferred(&status, view),
+            refused: request.refused.clone(),
         };
         Ok(self.order(|answer| Order::Offer(Box::new(offer), answer))??)
     }
@@ -317,6 +360,14 @@ impl ServiceHandle {
     /// The service has ended.
     pub fn retract(&self, name: &str) -> Result<(), ServiceError> {
         self.order(|answer| Order::Retract(name.to_owned(), answer))
+    }
+
+    /// Refuse no client of an array any more.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn admit(&self, array: ArrayId) -> Result<(), ServiceError> {
+        self.order(|answer| Order::Admit(array, answer))
     }
 
     /// Make an array read-only for clients, or writable again. Clients stay connected; their running requests end

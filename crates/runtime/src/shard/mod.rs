@@ -35,6 +35,7 @@ use crate::export::{Exports, Shared, CONNECTION_CLASS, LISTENER_CLASS};
 use crate::hosts::Hosts;
 use crate::limits::{LOOK_TIME, STANDSTILL_TOLD_MIN};
 use crate::record::Recorder;
+use crate::service::Accept;
 use crate::slab::{Key, Slab};
 use clock::{ShardClock, Wait};
 use drives::{Drives, REMOTE_CLASS};
@@ -59,6 +60,8 @@ pub struct ShardConfig {
     pub engine: EngineOptions,
     /// The listeners.
     pub listeners: Vec<Listener>,
+    /// From when on clients are accepted.
+    pub accept: Accept,
     /// Stores the stream of events.
     pub recorder: Option<Box<dyn Recorder>>,
     /// Signals that stop the service.
@@ -143,6 +146,9 @@ impl Shard {
         let mut exports = Exports::default();
         for listener in config.listeners {
             exports.listen(listener, &epoll).map_err(ShardError::System)?;
+        }
+        if config.accept == Accept::AtOnce {
+            exports.accept(&epoll);
         }
         let notes = pool.notes().iter().chain(engine.notes()).map(ToString::to_string).collect();
         let drives = Drives::new(engine, usize::from(limits.drives_max), limits.commands_max as usize);

@@ -25,6 +25,8 @@ pub type Answer<T> = mpsc::Sender<T>;
 /// An order.
 #[derive(Debug)]
 pub enum Order {
+    /// Accept clients from now on.
+    Accept(Answer<()>),
     /// Attach a member.
     Attach(Box<OpenedMember>, Answer<Result<DriveId, OrderError>>),
     /// Release a member that no array uses.
@@ -43,6 +45,8 @@ pub enum Order {
     Withdraw(ArrayId, Answer<()>),
     /// Withdraw this name.
     Retract(String, Answer<()>),
+    /// Refuse no client of an array any more.
+    Admit(ArrayId, Answer<()>),
     /// Make an array read-only for clients, or writable again.
     SetReadOnly(ArrayId, bool, Answer<()>),
     /// The whole status.

@@ -41,6 +41,10 @@ impl Shard {
     // An answer whose caller has gone is dropped everywhere below.
     fn take_order(&mut self, order: Order) {
         match order {
+            Order::Accept(answer) => {
+                self.exports.accept(&self.shared.epoll);
+                let _ = answer.send(());
+            }
             Order::Attach(member, answer) => self.attach(*member, answer),
             Order::Detach(drive, answer) => {
                 self.ask(AdminCommand::DetachDrive { drive }, Waiting::Detach(drive, answer));
@@ -64,6 +68,10 @@ impl Shard {
             }
             Order::Retract(name, answer) => {
                 self.exports.retract(&name);
+                let _ = answer.send(());
+            }
+            Order::Admit(array, answer) => {
+                self.exports.admit(array);
                 let _ = answer.send(());
             }
             Order::SetReadOnly(array, read_only, answer) => {

@@ -130,7 +130,8 @@ impl Server {
     }
 
     pub fn offer(&self, array: ArrayId, name: &str) {
-        let request = ExportRequest { array, name: name.into(), description: String::new(), read_only: false };
+        let request =
+            ExportRequest { array, name: name.into(), description: String::new(), read_only: false, refused: None };
         self.handle.export(&request).unwrap_or_else(|error| panic!("{error}"));
     }
 

@@ -17,6 +17,7 @@ fn export(name: &str) -> ExportInfo {
         flags: ExportFlags::from_bits(0x0dff).without(ExportFlags::READ_ONLY),
         blocks: BlockSizes::new(512, 65536, 1 << 25).unwrap(),
         contexts: ContextSet::ALL,
+        refused: None,
     }
 }
 
@@ -171,6 +172,23 @@ fn an_unknown_export_is_an_error_for_go_and_the_end_for_export_name() {
     assert_eq!(peer.verdict(6, &go_payload(b"no", &[])), UNKNOWN);
     assert_eq!(peer.verdict(7, &go_payload(b"no", &[])), UNKNOWN);
     assert_eq!(peer.send(&opt(1, b"no")), (HandshakeEvent::Close(CloseReason::ExportNameRefused), vec![]));
+}
+
+#[test]
+fn a_refused_export_is_not_listed_and_its_clients_are_told_why() {
+    let refused = ExportInfo { refused: Some("writes were lost".into()), ..export("lost") };
+    let mut peer = Peer::new(vec![refused.clone(), export("disk")], Policy::default());
+    for option in [6, 7] {
+        let (event, out) = peer.send(&opt(option, &go_payload(b"lost", &[])));
+        assert_eq!((event, out), (HandshakeEvent::Replied, reply(option, 0x8000_0002, b"writes were lost")));
+    }
+    let (_, listed) = peer.send(&opt(3, &[]));
+    let of_disk = [counted(b"disk"), b"eight disks".to_vec()].concat();
+    assert_eq!(listed, [reply(3, 2, &of_disk), reply(3, 1, &[])].concat());
+    assert_eq!(peer.send(&opt(1, b"lost")).0, HandshakeEvent::Close(CloseReason::ExportNameRefused));
+    // Also by the empty name, which means the only export.
+    let mut only = Peer::new(vec![refused], Policy::default());
+    assert_eq!(only.send(&opt(7, &go_payload(b"", &[]))).1, reply(7, 0x8000_0002, b"writes were lost"));
 }
 
 #[test]

@@ -629,6 +629,7 @@ fn arrays_after_failures(server: &Server) -> Vec<ArrayModel> {
 
 fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
     let options = Options {
+        kept: None,
         listen: ([127, 0, 0, 1], 0).into(),
         folder: folder.to_owned(),
         certificate: None,

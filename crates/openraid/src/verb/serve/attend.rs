@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use openraid_core::actions::{Notice, NoticeKind};
 use openraid_runtime::service::{Service, ServiceEvent};
 use openraid_sys::Signal;
 use serde::Serialize;
@@ -98,7 +99,13 @@ impl Attendance<'_> {
                 }
                 Ok(event) => {
                     match event {
-                        ServiceEvent::StopFailed(..) => exit = Exit::Error,
+                        ServiceEvent::StopFailed(array, _) => {
+                            self.server.keep_mark(array);
+                            exit = Exit::Error;
+                        }
+                        ServiceEvent::Notice(Notice { kind: NoticeKind::DirtyLost { .. }, array, .. }) => {
+                            self.server.keep_mark(array);
+                        }
                         ServiceEvent::Signal(Signal::HangUp) => self.begin_reload(),
                         ServiceEvent::Signal(_) => notifier.stopping(),
                         _ => {}

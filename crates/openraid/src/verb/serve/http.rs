@@ -14,23 +14,16 @@ use crate::exit::Failure;
 use crate::server::desired::InForce;
 use crate::server::{web, Server};
 
-/// Starts the interfaces if the command line or the file requests them. The command line overrides the file.
-///
-/// # Errors
-/// An address is invalid. Interfaces that cannot start at a valid one are an alarm, and are tried again.
-pub fn start(
-    arguments: &ServeArguments,
-    file: Option<&InForce>,
-    server: &Arc<Server>,
-) -> Result<Option<Arc<Management>>, Failure> {
-    let Some(options) = options(arguments, file)? else {
+/// Starts the interfaces if they are requested. Interfaces that cannot start are an alarm, and are tried again.
+pub fn start(options: Option<Options>, server: &Arc<Server>) -> Option<Arc<Management>> {
+    let Some(options) = options else {
         server.forget_events();
-        return Ok(None);
+        return None;
     };
-    Ok(web::start_or_retry(server, options))
+    web::start_or_retry(server, options)
 }
 
-/// The options of the interfaces; none if they are not requested.
+/// The options of the interfaces; none if they are not requested. The command line overrides the file.
 ///
 /// # Errors
 /// An address is invalid.
@@ -45,6 +38,7 @@ pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Opt
     let both = certificate.zip(key).map(|(chain, key)| (chain.value, key.value));
     Ok(Some(Options {
         listen,
+        kept: None,
         folder: PathBuf::new(),
         certificate: both,
         client_ca: client_ca.map(|placed| placed.value),

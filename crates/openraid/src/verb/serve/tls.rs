@@ -1,6 +1,6 @@
 //! NBD over TLS for `openraid serve`: a socket of the server's own, to which the clients' bytes go.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns, Options};
@@ -23,11 +23,25 @@ pub struct Tls {
     files: Vec<PathBuf>,
 }
 
-/// Take the addresses.
+/// The addresses, if the configuration asks for some.
 ///
 /// # Errors
-/// One is invalid or in use; certificate or key cannot be read.
-pub fn bind(chosen: &ServeOptions, file: Option<&InForce>) -> Result<Tls, Failure> {
+/// One is invalid.
+pub fn listen(chosen: &ServeOptions) -> Result<Vec<SocketAddr>, Failure> {
+    let found = chosen.nbd_tls.iter().map(|text| addresses("nbd-tls", text)).collect::<Result<Vec<_>, _>>()?;
+    Ok(found.concat())
+}
+
+/// Take the addresses. At those of `kept`, sockets listen already.
+///
+/// # Errors
+/// One is in use; certificate or key cannot be read.
+pub fn bind(
+    chosen: &ServeOptions,
+    file: Option<&InForce>,
+    listen: Vec<SocketAddr>,
+    kept: &[TcpListener],
+) -> Result<Tls, Failure> {
     // No client names it: the number of the process keeps servers apart.
     let socket = control::folder().join(format!("{}{}", std::process::id(), control::TLS_SUFFIX));
     let desired = file.map(|file| &file.desired.server).filter(|_| !chosen.nbd_tls.is_empty());
@@ -36,15 +50,11 @@ pub fn bind(chosen: &ServeOptions, file: Option<&InForce>) -> Result<Tls, Failur
     let Some((server, certificate, key)) = files else {
         return Ok(Tls { bound: None, addresses: Vec::new(), socket, is_open: false, files: Vec::new() });
     };
-    let mut listen = Vec::new();
-    for text in &chosen.nbd_tls {
-        listen.extend(addresses("nbd-tls", text)?);
-    }
     let client_ca = server.nbd_tls_client_ca.as_ref().map(|placed| placed.value.clone());
     let is_open = client_ca.is_none();
     let files = client_ca.iter().chain([&certificate.value]).cloned().collect();
     let options = NbdTlsOptions { listen, certificate: certificate.value, key: key.value, client_ca };
-    let bound = NbdTls::bind(&options).map_err(|error| Failure::failed(error.0))?;
+    let bound = NbdTls::bind(&options, kept).map_err(|error| Failure::failed(error.0))?;
     control::make_folder()?;
     Ok(Tls { addresses: bound.addresses(), bound: Some(bound), socket, is_open, files })
 }

@@ -380,6 +380,7 @@ pub(super) fn announce(offer: &Offer) -> ExportInfo {
         flags,
         blocks,
         contexts: ContextSet::ALL,
+        refused: offer.refused.clone(),
     }
 }
 

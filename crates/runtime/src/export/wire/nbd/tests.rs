@@ -27,7 +27,17 @@ impl Side {
         let (name, description) = ("disk".into(), String::new());
         let size = Bytes::mib(64);
         let (read_only, rotational) = (false, false);
-        offers.add(Offer { array: ARRAY, name, description, size, read_only, rotational, unit: 1, preferred: 4096 });
+        offers.add(Offer {
+            array: ARRAY,
+            name,
+            description,
+            size,
+            read_only,
+            rotational,
+            unit: 1,
+            preferred: 4096,
+            refused: None,
+        });
         let control = Control::new(Limits::default(), None).expect("limits that fit together");
         let mut out = Vec::new();
         let wire = NbdWire::greet(&mut out);

@@ -1,0 +1,309 @@
+//! Acknowledged writes that a crash would lose: a durable mark for each array that may have some, and hosts that are refused when a
+//! start finds a mark ([decision](../../../../docs/decisions/service.md#refused-hosts)).
+//!
+//! ```text
+//!  no mark --before hosts may write--> mark --all is written, clean stop--> no mark
+//!                                        \--start after a crash--> hosts are refused --`--after-loss`--> as at the first arrow
+//! ```
+//!
+//! It must never be lowered before the writes that it stands for are on the media, and costs requests nothing.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use openraid_core::admin::{Policy, WriteCache};
+use openraid_runtime::service::ServiceStatus;
+use openraid_status::shell::command_with;
+use openraid_status::EventName;
+use openraid_sys::DriveCache;
+use openraid_units::ArrayId;
+use serde::{Deserialize, Serialize};
+
+use super::members::set_status;
+use super::news::{plain, News};
+use super::view::{health_of, ServedArray};
+use super::{ListenAddress, Server, ServerAccess};
+use crate::control::ServerAnswer;
+use crate::exit::Failure;
+use crate::members::{is_memory, spec};
+use crate::model::HealthWord;
+use crate::quantity::utc;
+use crate::registry::Registry;
+
+/// Marks are short.
+const BYTES_MAX: u64 = 4096;
+
+/// The crash that would lose acknowledged writes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LostWith {
+    /// That of the machine: writes are in the caches of its drives.
+    Machine,
+    /// That of the server: writes are in its memory.
+    Server,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Mark {
+    lost_with: LostWith,
+    /// The start of the machine in which it was made.
+    boot: String,
+    at_seconds: u64,
+}
+
+impl Mark {
+    /// Why writes may be lost, for a start of the server in this start of the machine.
+    fn loss(&self, boot: &str) -> Option<String> {
+        let since = utc(self.at_seconds);
+        match self.lost_with {
+            LostWith::Server => Some(format!("the server that began at {since} with write.cache=volatile died")),
+            LostWith::Machine if self.boot != boot => Some(format!(
+                "the machine went down without a clean stop of the server that began at {since}, and drives may have lost what was \
+                 in their caches"
+            )),
+            LostWith::Machine => None,
+        }
+    }
+}
+
+/// What a start finds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Found {
+    Nothing,
+    Mark(Mark),
+    /// There is a mark, and what it says cannot be read.
+    Damaged,
+}
+
+impl Found {
+    fn read(registry: &Registry, uuid: &str) -> Self {
+        let name = file(uuid);
+        if !registry.folder_beside(&name).exists() {
+            return Self::Nothing;
+        }
+        let text = registry.read_beside(&name, BYTES_MAX);
+        text.and_then(|text| serde_json::from_str(&text).ok()).map_or(Self::Damaged, Self::Mark)
+    }
+
+    fn loss(&self, boot: &str) -> Option<String> {
+        match self {
+            Self::Nothing => None,
+            Self::Mark(mark) => mark.loss(boot),
+            Self::Damaged => Some("the mark of an earlier server cannot be read".into()),
+        }
+    }
+}
+
+fn file(uuid: &str) -> String {
+    format!("unwritten-{uuid}")
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Failure::failed(format!("{} cannot be removed: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The present start of the machine.
+fn boot() -> String {
+    let read = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    read.map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+impl Server {
+    /// Look for a mark before the array is used: if acknowledged writes may be lost, its hosts are refused.
+    pub(super) fn look_for_loss(&self, name: &str, after_loss: bool) {
+        let Ok(served) = self.find(name) else { return };
+        let Some(uuid) = served.uuid() else { return };
+        let found = Found::read(&self.registry, &uuid);
+        let Some(why) = found.loss(&boot()) else {
+            if let Found::Mark(mark) = found {
+                self.change_served(name, |served| served.mark = Some(mark.lost_with));
+            }
+            return;
+        };
+        let (event, text) = if after_loss {
+            (EventName::Changed, format!("hosts are served again (--after-loss): {why}"))
+        } else {
+            let again = command_with("serve", [name], "--after-loss");
+            (
+                EventName::HostsRefused,
+                format!("{why}: acknowledged writes may be lost; check its content, then `{again}`"),
+            )
+        };
+        match after_loss {
+            true => self.forget_mark(&served),
+            false => self.change_served(name, |served| served.refused = Some(text.clone())),
+        }
+        let news = News { array: Some(name.to_owned()), ..plain(event, format!("{name}: {text}")) };
+        self.add_news(vec![news]);
+    }
+
+    /// Before hosts can write by these rules: mark what a crash would lose. A mark that stands for more stays.
+    ///
+    /// # Errors
+    /// The mark cannot be written.
+    pub(super) fn mark_before(
+        &self,
+        status: &ServiceStatus,
+        served: &ServedArray,
+        policy: Policy,
+    ) -> Result<(), Failure> {
+        let wanted = self.lost_with(status, served, policy);
+        if served.refused.is_some() || wanted <= served.mark {
+            return Ok(());
+        }
+        self.set_mark(served, wanted)
+    }
+
+    /// The array has other rules now: if a crash would lose less, its writes are flushed, and the mark says so.
+    ///
+    /// # Errors
+    /// The flush failed, or the mark cannot be written. It stands for too much then.
+    pub(super) fn mark_after(&self, name: &str) -> Result<(), Failure> {
+        let (served, status) = (self.find(name)?, self.status()?);
+        let policy = set_status(&status, served.sets()[0])?.policy;
+        let wanted = self.lost_with(&status, &served, policy);
+        if served.refused.is_some() || wanted >= served.mark {
+            return Ok(());
+        }
+        self.handle.flush(served.array)?;
+        self.set_mark(&served, wanted)
+    }
+
+    /// Serve hosts again. What they lost is known.
+    pub(super) fn after_loss(&self, name: &str) -> Result<ServerAnswer, Failure> {
+        let (served, status) = (self.find(name)?, self.status()?);
+        if served.refused.is_none() {
+            return Err(Failure::refused(format!("{name} refuses no hosts; nothing was changed")));
+        }
+        let policy = set_status(&status, served.sets()[0])?.policy;
+        self.set_mark(&served, self.lost_with(&status, &served, policy))?;
+        self.change_served(name, |served| served.refused = None);
+        self.handle.admit(served.array)?;
+        self.done(format!("{name}: hosts are served again"), name)
+    }
+
+    /// All writes of an array are on its members, and flushed there. `status` is of before its stop.
+    pub(super) fn end_mark(&self, status: &ServiceStatus, served: &ServedArray) {
+        if health_of(status, served) != Some(HealthWord::Failed) {
+            self.remove_mark(served);
+        }
+    }
+
+    /// The stop of this array lost writes, or did not end: its mark stays.
+    pub fn keep_mark(&self, array: ArrayId) {
+        let mut state = self.state();
+        let is_it = |served: &&mut ServedArray| served.array == array || served.spans().contains(&array);
+        if let Some(served) = state.arrays.iter_mut().find(is_it) {
+            served.mark = None;
+        }
+    }
+
+    /// The server has stopped all arrays cleanly.
+    pub fn end_marks(&self) {
+        let arrays = self.state().arrays.clone();
+        arrays.iter().for_each(|served| self.remove_mark(served));
+    }
+
+    fn remove_mark(&self, served: &ServedArray) {
+        if served.refused.is_none() && served.mark.is_some() {
+            self.forget_mark(served);
+        }
+    }
+
+    fn forget_mark(&self, served: &ServedArray) {
+        if let Err(failure) = self.set_mark(served, None) {
+            crate::output::warn(&failure.text);
+        }
+    }
+
+    fn set_mark(&self, served: &ServedArray, lost_with: Option<LostWith>) -> Result<(), Failure> {
+        let Some(uuid) = served.uuid() else { return Ok(()) };
+        match lost_with {
+            None => remove(&self.registry.folder_beside(&file(&uuid)))?,
+            Some(lost_with) => {
+                let mark = Mark { lost_with, boot: boot(), at_seconds: openraid_sys::clock::wall_seconds() };
+                let text = serde_json::to_string(&mark).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
+                self.registry.change_beside(&file(&uuid), || text)?;
+            }
+        }
+        self.change_served(&served.name, |served| served.mark = lost_with);
+        Ok(())
+    }
+
+    /// The crash that would lose what hosts write by these rules.
+    fn lost_with(&self, status: &ServiceStatus, served: &ServedArray, policy: Policy) -> Option<LostWith> {
+        let members = members(status, served);
+        let ends_with_server = members.iter().any(|member| spec(member).is_ok_and(|spec| is_memory(&spec)));
+        if self.access != ServerAccess::ReadWrite || served.started.is_none() || ends_with_server {
+            return None;
+        }
+        match policy.write_cache {
+            WriteCache::Volatile if status.cache.is_some() => Some(LostWith::Server),
+            WriteCache::Journal if is_protected(status, served) => None,
+            _ if self.listens.iter().any(is_remote) && members.iter().any(|member| may_cache(member)) => {
+                Some(LostWith::Machine)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn members<'a>(status: &'a ServiceStatus, served: &ServedArray) -> Vec<&'a str> {
+    let sets = served.sets();
+    let views = status.arrays.iter().filter(|view| sets.contains(&view.status.array));
+    let drives = views.flat_map(|view| view.status.members.iter().filter_map(|member| member.drive));
+    drives.filter_map(|drive| status.drives.iter().find(|view| view.drive == drive)).map(|view| &*view.member).collect()
+}
+
+fn is_protected(status: &ServiceStatus, served: &ServedArray) -> bool {
+    let sets = served.sets();
+    status.arrays.iter().filter(|view| sets.contains(&view.status.array)).all(|view| view.protection.is_ok())
+}
+
+/// Can hosts of other machines connect here? Those of this machine go down with it.
+fn is_remote(address: &ListenAddress) -> bool {
+    match address {
+        ListenAddress::Tcp(address) | ListenAddress::Tls(address) => !address.ip().is_loopback(),
+        ListenAddress::Unix(_) => false,
+    }
+}
+
+/// Can a member lose writes that it has answered when this machine goes down? The drive of a file is not known; a remote member has
+/// a machine of its own.
+fn may_cache(member: &str) -> bool {
+    if member.contains("://") {
+        return false;
+    }
+    let path = Path::new(member);
+    let cache = path.starts_with("/dev").then(|| DriveCache::of(path)).flatten();
+    cache.and_then(|cache| cache.is_on()).unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_means_a_loss_only_after_the_crash_that_it_names() {
+        let mark = |lost_with| Found::Mark(Mark { lost_with, boot: "one".into(), at_seconds: 0 });
+        let lost = |found: Found, boot: &str| found.loss(boot).is_some();
+        assert!(lost(mark(LostWith::Server), "one") && lost(mark(LostWith::Server), "two"));
+        assert!(!lost(mark(LostWith::Machine), "one") && lost(mark(LostWith::Machine), "two"));
+        assert!(!lost(Found::Nothing, "two") && lost(Found::Damaged, "one"));
+        assert!(LostWith::Server > LostWith::Machine && Some(LostWith::Machine) > None);
+    }
+
+    #[test]
+    fn hosts_of_this_machine_and_remote_members_do_not_matter_when_it_goes_down() {
+        let tcp = |text: &str| ListenAddress::Tcp(text.parse().expect("an address"));
+        assert!(is_remote(&tcp("0.0.0.0:10809")) && is_remote(&tcp("[fd00::1]:1")));
+        assert!(!is_remote(&tcp("127.0.0.1:10809")) && !is_remote(&ListenAddress::Unix("/run/x".into())));
+        assert!(may_cache("/srv/d0") && !may_cache("nbd://far/data"));
+    }
+}

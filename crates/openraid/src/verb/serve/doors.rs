@@ -1,0 +1,184 @@
+//! Listening sockets that came with the start of the server (sd_listen_fds(3)), by the addresses of the configuration.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use openraid_runtime::service::Listen;
+use openraid_sys::{KeptListener, ListenPlace, FIRST_KEPT};
+
+use crate::exit::Failure;
+
+/// Maximum number of descriptors.
+const DESCRIPTORS_MAX: usize = 256;
+
+/// The addresses at which the server listens, apart from its control socket.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses {
+    /// Plain NBD.
+    pub nbd: Vec<Listen>,
+    /// NBD over TLS.
+    pub nbd_tls: Vec<SocketAddr>,
+    /// The console, and all other interfaces over HTTP.
+    pub http: Option<SocketAddr>,
+}
+
+impl Addresses {
+    /// All of them, in order.
+    pub fn places(&self) -> Vec<ListenPlace> {
+        let nbd = self.nbd.iter().map(|listen| match listen {
+            Listen::Tcp(address) => ListenPlace::Tcp(*address),
+            Listen::Unix(path) => ListenPlace::Unix(path.clone()),
+        });
+        nbd.chain(self.nbd_tls.iter().chain(&self.http).map(|address| ListenPlace::Tcp(*address))).collect()
+    }
+}
+
+/// The sockets for these addresses. All others are made by the server itself.
+#[derive(Debug, Default)]
+pub struct Doors {
+    /// Plain NBD.
+    pub nbd: Vec<KeptListener>,
+    /// NBD over TLS.
+    pub nbd_tls: Vec<TcpListener>,
+    /// The interfaces over HTTP.
+    pub http: Option<Arc<TcpListener>>,
+    /// Sockets without an address, and addresses without a socket, one a line.
+    pub notes: Vec<String>,
+}
+
+/// The sockets that came with the start of this process; `None` if no other process keeps sockets for it.
+///
+/// # Errors
+/// The variables make no sense, or a descriptor is no listening socket.
+pub fn inherited() -> Result<Option<Vec<KeptListener>>, Failure> {
+    let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let count = count(variable("LISTEN_PID"), variable("LISTEN_FDS"), std::process::id())?;
+    let Some(count) = count else { return Ok(None) };
+    let take = |number| {
+        KeptListener::take(number).map_err(|why| {
+            Failure::usage(format!("descriptor {number} of LISTEN_FDS={count}: {why}; name listening sockets only"))
+        })
+    };
+    (FIRST_KEPT..).take(count).map(take).collect::<Result<_, _>>().map(Some)
+}
+
+/// The number of descriptors for this process. Variables that are for another process were only inherited.
+fn count(process: Option<String>, count: Option<String>, here: u32) -> Result<Option<usize>, Failure> {
+    let (Some(process), Some(count)) = (process, count) else { return Ok(None) };
+    let wrong = |name: &str, value: &str, wanted: &str| Failure::usage(format!("{name}={value}: this is not {wanted}"));
+    let process: u32 = process.parse().map_err(|_| wrong("LISTEN_PID", &process, "the number of a process"))?;
+    if process != here {
+        return Ok(None);
+    }
+    let number = count.parse().ok().filter(|number| *number <= DESCRIPTORS_MAX);
+    number
+        .map(Some)
+        .ok_or_else(|| wrong("LISTEN_FDS", &count, &format!("a number of descriptors, at most {DESCRIPTORS_MAX}")))
+}
+
+/// Find the socket of each address. Port 0 takes any socket of its host that no other address names; it is replaced by the port of
+/// the socket.
+///
+/// # Errors
+/// No descriptor is left.
+pub fn assign(sockets: Option<Vec<KeptListener>>, addresses: &mut Addresses) -> Result<Doors, Failure> {
+    let Some(sockets) = sockets else { return Ok(Doors::default()) };
+    let places = addresses.places();
+    let mut sockets: Vec<Option<KeptListener>> = sockets.into_iter().map(Some).collect();
+    let mut found: Vec<Option<KeptListener>> = places.iter().map(|_| None).collect();
+    for is_it in [is_same, takes_any_port] {
+        for (place, found) in places.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+            let fits = |socket: &&mut Option<KeptListener>| socket.as_ref().is_some_and(|s| is_it(place, &s.place));
+            *found = sockets.iter_mut().find(fits).and_then(Option::take);
+        }
+    }
+    let mut doors = Doors::default();
+    let without = places.iter().zip(&found).filter(|(_, found)| found.is_none());
+    doors.notes.extend(without.map(|(place, _)| {
+        format!(
+            "{place}: the process that keeps the listening sockets has none with this address, so hosts are refused here while the \
+             server restarts; add ListenStream={place} to openraid.socket, or start `serve --keep-listening` again"
+        )
+    }));
+    doors.notes.extend(sockets.into_iter().flatten().map(|socket| {
+        let place = socket.place;
+        format!(
+            "{place}: a socket with this address came with the start, and neither the command line nor the configuration file names \
+             it, so hosts that connect there get no answer; add the address to [server], or take it out of openraid.socket"
+        )
+    }));
+    let mut found = found.into_iter();
+    for listen in &mut addresses.nbd {
+        let Some(kept) = found.next().flatten() else { continue };
+        if let ListenPlace::Tcp(address) = &kept.place {
+            *listen = Listen::Tcp(*address);
+        }
+        doors.nbd.push(kept);
+    }
+    let failed = |error: std::io::Error| Failure::failed(format!("a socket that came with the start: {error}"));
+    for address in &mut addresses.nbd_tls {
+        let Some(kept) = found.next().flatten() else { continue };
+        let listener = kept.to_std().map_err(failed)?;
+        *address = listener.local_addr().map_err(failed)?;
+        doors.nbd_tls.push(listener);
+    }
+    let http = found.next().flatten().map(|kept| kept.to_std().map(Arc::new)).transpose();
+    doors.http = http.map_err(failed)?;
+    Ok(doors)
+}
+
+fn is_same(place: &ListenPlace, socket: &ListenPlace) -> bool {
+    place == socket
+}
+
+fn takes_any_port(place: &ListenPlace, socket: &ListenPlace) -> bool {
+    match (place, socket) {
+        (ListenPlace::Tcp(asked), ListenPlace::Tcp(address)) => asked.port() == 0 && asked.ip() == address.ip(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::os::fd::IntoRawFd;
+
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn descriptors_are_taken_only_if_the_variables_name_this_process() {
+        let count = |process: &str, fds: &str| count(Some(process.into()), Some(fds.into()), 7);
+        assert_eq!((count("7", "2"), count("8", "2"), count("8", "junk")), (Ok(Some(2)), Ok(None), Ok(None)));
+        for (process, fds) in [("7", "junk"), ("7", "-1"), ("7", ""), ("7", "100000"), ("junk", "1")] {
+            let refused = count(process, fds).expect_err("no number");
+            assert_eq!(refused.exit, Exit::Usage, "{}", refused.text);
+        }
+        assert_eq!(super::count(None, Some("2".into()), 7), Ok(None));
+    }
+
+    fn socket() -> (KeptListener, SocketAddr) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        (KeptListener::take(listener.into_raw_fd()).expect("it listens"), address)
+    }
+
+    #[test]
+    fn each_address_finds_its_socket_and_the_others_are_named() {
+        let ((one, first), (two, second), (three, third)) = (socket(), socket(), socket());
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let other = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 1));
+        let nbd = vec![Listen::Tcp(any), Listen::Tcp(other)];
+        let mut addresses = Addresses { nbd, nbd_tls: vec![first], http: None };
+        let doors = assign(Some(vec![one, two, three]), &mut addresses).expect("descriptors");
+        // Port 0 comes last, and does not take the socket of TLS.
+        assert_eq!(addresses.nbd, [Listen::Tcp(second), Listen::Tcp(other)]);
+        assert_eq!(doors.nbd.iter().map(|kept| kept.place.clone()).collect::<Vec<_>>(), [ListenPlace::Tcp(second)]);
+        assert_eq!(doors.nbd_tls[0].local_addr().expect("bound"), first);
+        let [without, left] = doors.notes.as_slice() else { panic!("{:?}", doors.notes) };
+        assert!(without.starts_with("127.0.0.2:1: ") && without.contains("ListenStream=127.0.0.2:1"), "{without}");
+        assert!(left.starts_with(&format!("{third}: ")) && left.contains("get no answer"), "{left}");
+        let mut none = Addresses { nbd: vec![Listen::Tcp(any)], ..Addresses::default() };
+        assert!(assign(None, &mut none).expect("nothing came").notes.is_empty(), "the server listens itself");
+    }
+}
