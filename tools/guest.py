@@ -253,7 +253,7 @@ class Machine:
 
     def power_off(self):
         """Shuts the guest down in order: the service, then the file system. The rest of a shutdown takes minutes here."""
-        self.run("systemctl stop openraid-disk@data openraid; sync")
+        self.run("systemctl stop openraid-disk@data openraid.socket openraid; sync")
         self.console.sendall(b"echo u >/proc/sysrq-trigger; sleep 2; echo b >/proc/sysrq-trigger\n")
         try:
             self.process.wait(120)

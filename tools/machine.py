@@ -150,7 +150,7 @@ def upgrade_without_disk(machine):
         "the data": f"qemu-io -f raw -r -c 'read -P 0xa5 0 16M' {address} | grep 'read 16777216'",
         "the configuration": "sha256sum --check /run/sums",
         "a setting": "openraid show data --json | grep '\"rebuild_rate\":34603008'",
-        "the units": "systemctl is-enabled openraid.service openraid-initramfs.path",
+        "the units": "systemctl is-enabled openraid.socket openraid.service openraid-initramfs.path",
     }
     for what, command in kept.items():
         code, text = machine.run(command)
