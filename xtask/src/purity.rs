@@ -22,6 +22,7 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-core", ours: &["openraid-units", "openraid-format"], external: &[] },
     Imports { package: "openraid-parity", ours: &["openraid-units"], external: &[] },
     Imports { package: "openraid-nbd", ours: &["openraid-units"], external: &[] },
+    Imports { package: "openraid-nvme", ours: &["openraid-units", "openraid-parity"], external: &[] },
     Imports { package: "openraid-sys", ours: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
     Imports { package: "openraid-models", ours: &["openraid-units"], external: &["strsim", "toml"] },
     Imports {
