@@ -59,6 +59,8 @@ soak: ## the whole of what `test` takes slices of (hours)
 	@tools/console
 	@tools/redfish || [ $$? = 77 ]
 	@tools/fuzz || [ $$? = 77 ]
+	cargo build --release -p openraid
+	@tools/reshape_proof.py
 	@tools/need $(BUILD) git:git strip:binutils dpkg-deb:dpkg lintian:lintian /usr/bin/python3:python3
 	@tools/reproduce
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory package fresh && tools/try-package && \

@@ -23,7 +23,7 @@ def stamp(number, generation):
 
 
 def stamps(first, count, generation=0):
-    """The content of so many sectors from `first` on."""
+    """The content of `count` sectors from `first` on."""
     return b"".join(stamp(number, generation) for number in range(first, first + count))
 
 

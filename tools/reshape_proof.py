@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Changes of shape under power cuts: the real program on drives with volatile caches, and next to Linux md.
 
-  tools/reshape_proof.py [--openraid PROGRAM] [--part cuts|md] [--shapes TEXT] [--cuts N] [--rounds N] [--seed N] [--json FILE] [FOLDER]
+  tools/reshape_proof.py [--openraid PROGRAM] [--part cuts|md] [--shapes TEXT] [--cuts N] [--rounds N] [--seed N] [--lying]
+                         [--json FILE] [FOLDER]
 
 Part `cuts`: openraid serves an array of NBD exports of tools/shelf.py, whose drives have volatile caches. A client writes sectors that name
 themselves, with flushes, while the shape changes. At a random moment the shelf is cut and the server is killed. After the next
@@ -98,7 +99,8 @@ class Server:
         except subprocess.TimeoutExpired as error:
             raise Refused(f"`openraid {' '.join(words)}` did not end") from error
         if done.returncode not in good:
-            raise Refused(f"`openraid {' '.join(words)}` ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-600:]}")
+            said = done.stdout[-300:] + done.stderr[-600:]
+            raise Refused(f"`openraid {' '.join(words)}` ended with {done.returncode}: {said}")
         return done.stdout
 
     def forget(self):
@@ -186,8 +188,8 @@ class Cuts:
         members = [self.member(number) for number in range(self.shape.members)]
         spares = [word for number in range(self.shape.more) for word in ("--spare", self.member(self.shape.members + number))]
         bitmap = self.draw.choice(["none", "internal"])
-        self.server.run("create", "data", "--level", str(self.shape.level), "--chunk", self.shape.chunk, "--assume-clean", "--bitmap", bitmap,
-                        *spares, *members)
+        self.server.run("create", "data", "--level", str(self.shape.level), "--chunk", self.shape.chunk, "--assume-clean",
+                        "--bitmap", bitmap, *spares, *members)
         self.server.start()
         host = self.server.ready()
         self.ledger = Ledger(host.size // SECTOR)
@@ -318,22 +320,24 @@ class Cuts:
                 self.counts["refused"] += 1
                 self.keep(f"refused: {error}")
                 self.server.kill()
-            print(f"  {self.shape.name}: {self.counts['changes']} changes, {self.counts['cuts']} cuts in them, {self.counts['writes']} writes, "
-                  f"lost {self.counts['lost']}, refused {self.counts['refused']}", flush=True)
+            counts = self.counts
+            print(f"  {self.shape.name}: {counts['changes']} changes, {counts['cuts']} cuts in them, {counts['writes']} writes, "
+                  f"lost {counts['lost']}, refused {counts['refused']}", flush=True)
         return {**self.counts, "notes": self.notes}
 
 
-def cuts(program, folder, shapes, goal, seed):
+def cuts(program, folder, shapes, given):
     """Part `cuts`: a row for each shape."""
+    seed = given.seed
     shelf_folder = folder + "/shelf"
     os.makedirs(shelf_folder, exist_ok=True)
-    shelf = subprocess.Popen([sys.executable, TOOLS + "/shelf.py", shelf_folder, str(DRIVES), str(MEMBER_MIB), str(seed)],
-                             stdout=subprocess.PIPE, text=True)
+    words = [sys.executable, TOOLS + "/shelf.py", shelf_folder, str(DRIVES), str(MEMBER_MIB), str(seed)]
+    shelf = subprocess.Popen(words + ["--lying"] * given.lying, stdout=subprocess.PIPE, text=True)
     server = Server(program, folder)
     try:
         shelf.stdout.readline()
         for shape in shapes:
-            yield Cuts(server, shape, random.Random(f"{seed} {shape.name}")).run(goal)
+            yield Cuts(server, shape, random.Random(f"{seed} {shape.name}")).run(given.cuts)
     finally:
         server.kill()
         shelf.kill()
@@ -397,12 +401,12 @@ class Comparison:
         guest = self.guest("d", job)
         here = guest.wait_for("here", CHANGE_S)["here"]
         guest.cut()
-        recorded = re.findall(r"Reshape pos'n : (\d+)", subprocess.run(["mdadm", "--examine", self.path("d", 0)], capture_output=True,
-                                                                       text=True).stdout)
+        examined = subprocess.run(["mdadm", "--examine", self.path("d", 0)], capture_output=True, text=True).stdout
+        recorded = re.findall(r"Reshape pos'n : (\d+)", examined)
         guest = self.guest("d", END.format(members=" ".join(drives(self.count)), size=self.size))
         said = guest.wait(CHANGE_S)
-        row = {"by": "md", "part": part, "at": here, "recorded_kib": recorded, "said": said.get("said", ""), "mismatches": said.get("mismatches"),
-               "assembled": said.get("assembled") == "yes", "kernel": said.get("kernel", ""), "lost": None}
+        row = {"by": "md", "part": part, "at": here, "recorded_kib": recorded, "said": said.get("said", ""), "lost": None,
+               "mismatches": said.get("mismatches"), "assembled": said.get("assembled") == "yes", "kernel": said.get("kernel", "")}
         if row["assembled"]:
             with open(self.folder + "/guest/content", "rb") as file:
                 content = file.read()
@@ -438,7 +442,8 @@ class Comparison:
         mismatches = self.server.check()
         self.server.stop()
         at = f"{moving['moved_bytes'] >> 10}/{moving['total_bytes'] >> 10}" if moving else "over"
-        return {"by": "openraid", "part": part, "at": at, "lost": len(wrong), "first": wrong[:1], "mismatches": mismatches, "assembled": True}
+        return {"by": "openraid", "part": part, "at": at, "lost": len(wrong), "first": wrong[:1], "mismatches": mismatches,
+                "assembled": True}
 
     def rows(self):
         """A row for each part of each program."""
@@ -450,7 +455,8 @@ class Comparison:
                 row = {"by": begin.__name__, "part": part, "at": "", "lost": None, "assembled": False, "said": str(error)}
             finally:
                 self.server.kill()
-            print(f"  {self.shape.name}, {row['by']} killed at {part:.0%} ({row['at']}): lost {row['lost']} sectors; {row.get('said', '')}", flush=True)
+            print(f"  {self.shape.name}, {row['by']} killed at {part:.0%} ({row['at']}): lost {row['lost']} sectors; "
+                  f"{row.get('said', '')}", flush=True)
             yield {"shape": self.shape.name, "sectors": self.size // SECTOR, **row}
 
 
@@ -521,21 +527,25 @@ def compare(program, folder, shapes, rounds):
 
 
 def print_cuts(rows):
-    print("\n| Change | changes ended | cuts in them | writes acknowledged | sectors promised | sectors compared | lost | refused | mismatches |\n"
-          "|---|---|---|---|---|---|---|---|---|")
-    keys = ("changes", "cuts", "writes", "promised", "compared", "lost", "refused", "mismatches")
+    """The table of part `cuts`."""
+    keys = {"changes": "changes", "cuts": "cuts in them", "writes": "writes", "promised": "sectors promised",
+            "compared": "sectors compared", "lost": "lost", "refused": "refused", "mismatches": "mismatches"}
+    print(f"\n| Change | {' | '.join(keys.values())} |\n{'|---' * (len(keys) + 1)}|")
     for row in rows:
-        print(f"| {row['shape']} | " + " | ".join(f"{row[key]:,}" for key in keys) + " |")
-    print("| all | " + " | ".join(f"{sum(row[key] for row in rows):,}" for key in keys) + " |", flush=True)
+        print(f"| {row['shape']} | {' | '.join(f'{row[key]:,}' for key in keys)} |")
+    print(f"| all | {' | '.join(f'{sum(row[key] for row in rows):,}' for key in keys)} |")
+    places = [sum(row["places"][fifth] for row in rows) for fifth in range(5)]
+    print(f"\nCuts in each fifth of the change, by the recorded position: {places}", flush=True)
 
 
 def print_comparison(rows):
-    print("\n| Change | cuts of each | md lost data in | sectors lost by md | by openraid | of |\n|---|---|---|---|---|---|")
+    """The table of part `md`."""
+    print("\n| Change | sectors | cuts of each | md lost data in | sectors lost by md, cut by cut | by openraid |\n" + "|---" * 6 + "|")
     for name in dict.fromkeys(row["shape"] for row in rows):
         md, ours = ([row for row in rows if row["shape"] == name and row["by"] == by] for by in ("md", "openraid"))
-        losses = [("not assembled" if row["lost"] is None else f"{row['lost']:,}") for row in md]
-        count = sum(1 for row in md if row["lost"] != 0)
-        print(f"| {name} | {len(md)} | {count} | {', '.join(losses)} | {sum(row['lost'] or 0 for row in ours):,} | {md[0]['sectors']:,} |", flush=True)
+        losses = [("no array" if row["lost"] is None else f"{row['lost']:,}") for row in md]
+        print(f"| {name} | {md[0]['sectors']:,} | {len(md)} | {sum(1 for row in md if row['lost'] != 0)} | {'; '.join(losses)} | "
+              f"{sum(row['lost'] or 0 for row in ours):,} |", flush=True)
 
 
 def main():
@@ -546,6 +556,7 @@ def main():
     parser.add_argument("--cuts", type=int, default=25)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lying", action="store_true", help="a control: the drives ignore flushes, and data must be lost")
     parser.add_argument("--json", help="the rows as a document")
     parser.add_argument("folder", nargs="?", default="target/reshape-proof")
     given = parser.parse_args()
@@ -553,13 +564,15 @@ def main():
     if not os.access(program, os.X_OK):
         sys.exit(f"there is no {program}; make it with: cargo build --release -p openraid")
     os.makedirs(folder, exist_ok=True)
+    # mdadm is not in the path of every user.
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     shapes = [shape for shape in SHAPES if given.shapes in shape.name]
     rows = {"cuts": [], "md": []}
     begin = time.monotonic()
     try:
         if given.part != "md":
-            rows["cuts"].extend(cuts(program, folder, shapes, given.cuts, given.seed))
+            rows["cuts"].extend(cuts(program, folder, shapes, given))
         if given.part != "cuts":
             rows["md"].extend(compare(program, folder, shapes, given.rounds))
     finally:

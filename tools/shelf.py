@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """A shelf of drives with volatile write caches: the exports d0, d1, ... of an NBD server on a unix socket.
 
-  tools/shelf.py FOLDER COUNT MIB [SEED]
+  tools/shelf.py FOLDER COUNT MIB [SEED [--lying]]
 
 A write is durable after a flush of its drive, or with FUA. A cut ends all connections, and keeps of each sector of 512 bytes any of the
 versions since the last flush, or the one before: writes are lost, reordered and torn. The shelf is off until it is switched on
 again. FOLDER/shelf.sock is the server; FOLDER/control takes lines, one answer each: `cut HOW`, `on`, `blank` (new drives in all slots)
 and `save FOLDER` (the drives as they are durable now, and as the last cut left them). HOW is `random`, `none` (the caches are lost whole),
-`all`, or `prefix` (the writes up to a moment).
+`all`, or `prefix` (the writes up to a moment). With --lying no flush is carried out, and FUA is ignored.
 """
 
 import asyncio
@@ -79,8 +79,8 @@ def versions_of(writes):
 class Shelf:
     """The drives, their server and its control."""
 
-    def __init__(self, folder, count, size, seed):
-        self.folder, self.size, self.draw = folder, size, random.Random(seed)
+    def __init__(self, folder, count, size, seed, lies):
+        self.folder, self.size, self.draw, self.lies = folder, size, random.Random(seed), lies
         self.drives = [Drive(size) for _ in range(count)]
         self.writers, self.is_on = set(), True
 
@@ -142,7 +142,8 @@ class Shelf:
             return False
         error, content = 0, b""
         if kind == FLUSH:
-            drive.flush()
+            if not self.lies:
+                drive.flush()
         elif kind not in (READ, WRITE) or offset % SECTOR or length % SECTOR:
             error = INVALID
         elif offset + length > self.size:
@@ -150,7 +151,7 @@ class Shelf:
         elif kind == READ:
             content = bytes(drive.now[offset:offset + length])
         else:
-            drive.write(offset, data, bool(flags & 1))
+            drive.write(offset, data, bool(flags & 1) and not self.lies)
         writer.write(struct.pack(">II8s", 0x67446698, error, handle) + content)
         await writer.drain()
         return True
@@ -203,7 +204,7 @@ def main():
     if len(sys.argv) < 4 or "--help" in sys.argv:
         sys.exit(__doc__)
     folder, count, mib = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    shelf = Shelf(folder, count, mib << 20, int((sys.argv[4:] or ["1"])[0]))
+    shelf = Shelf(folder, count, mib << 20, int((sys.argv[4:] or ["1"])[0]), "--lying" in sys.argv)
     asyncio.run(shelf.serve())
 
 

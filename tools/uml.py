@@ -29,8 +29,8 @@ class Guest:
         os.chmod(self.folder + "/init.sh", 0o755)
         with open(self.folder + "/job.sh", "w", encoding="ascii") as file:
             file.write(f". ./guest-lib.sh\n{job}\nsync\n")
-        words = ["linux.uml", f"mem={MEMORY}", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "con=null", "con0=null,fd:1", "umid=guest",
-                 f"init={self.folder}/init.sh", f"OUT={self.folder}", f"uml_dir={self.folder}"]
+        words = ["linux.uml", f"mem={MEMORY}", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "con=null", "con0=null,fd:1",
+                 "umid=guest", f"init={self.folder}/init.sh", f"OUT={self.folder}", f"uml_dir={self.folder}"]
         words += [f"ubd{letter}={os.path.realpath(image)}" for letter, image in zip("abcdefghijklmnop", images)]
         with open(self.folder + "/console.log", "wb") as console:
             # A process group of its own: the kernel is several processes, and all of them must end together.
@@ -79,7 +79,7 @@ class Guest:
         return self.results()
 
     def cut(self):
-        """Ends all processes of the guest at once: a power cut that loses what is under way."""
+        """Ends all processes of the guest at once: a power cut that loses what was under way."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
