@@ -42,19 +42,24 @@ DRIVES = 6
 RATE, RESYNC_RATE = "2M", "20M"
 START_S, CHANGE_S, COMMAND_S = 60, 180, 60
 # The parts of the change at which md and openraid are killed; 0: as soon as something has moved.
-PARTS = (0, 0.03, 0.2, 0.5, 0.8)
-MD_MIB, MD_KIB_PER_S = 24, 1500
+PARTS = (0, 0.07, 0.1, 0.13, 0.16, 0.2, 0.5, 0.8)
+CUTS_CHUNK, MD_CHUNK = 16, 512
+MD_MIB = 32
+
+
+def rate_at(part):
+    """KiB of each member in a second: the first stripes move slowly, so that the kill is in them."""
+    return 500 if part < 0.2 else 1500
 
 
 class Shape:
     """A change: from which array, to which one, in the words of both programs."""
 
-    def __init__(self, name, level, members, more, to, chunk="16K", grow=""):
-        self.name, self.level, self.members, self.more, self.chunk = name, level, members, more, chunk
-        # The words of `openraid reshape`, and of `mdadm --grow`.
+    def __init__(self, name, level, members, more, chunk, to):
+        self.name, self.level, self.members, self.more, self.chunk, self.to = name, level, members, more, chunk, to
+        # The words of `openraid reshape`, and of `mdadm --grow`, in which a chunk has KiB.
         self.words = [f"--{key}={value}" for key, value in to.items()]
-        self.grow = grow or " ".join(self.words)
-        self.to = to
+        self.grow = " ".join(self.words).replace("K", "")
 
     def is_reached(self, array):
         """Has the array the new shape?"""
@@ -64,16 +69,18 @@ class Shape:
         return all(str(seen[key]) == layouts.get(value, str(value)) for key, value in self.to.items())
 
 
-SHAPES = (
-    Shape("RAID 5, 3 to 4 members", 5, 3, 1, {"raid-devices": 4}),
-    Shape("RAID 5, 4 to 6 members", 5, 4, 2, {"raid-devices": 6}),
-    Shape("RAID 6, 4 to 5 members", 6, 4, 1, {"raid-devices": 5}),
-    Shape("RAID 5 of 4 to RAID 6 of 5", 5, 4, 1, {"level": 6, "raid-devices": 5}),
-    Shape("RAID 5 of 4, chunk 16 to 32 KiB", 5, 4, 0, {"chunk": "32K"}, grow="--chunk=32"),
-    Shape("RAID 5 of 4, left- to right-symmetric", 5, 4, 0, {"layout": "rs"}),
-    Shape("RAID 10, 4 to 6 members", 10, 4, 2, {"raid-devices": 6}),
-    Shape("RAID 4, 3 to 4 members", 4, 3, 1, {"raid-devices": 4}),
-)
+def all_shapes(chunk):
+    """Every change that is tried, with chunks of this size in KiB."""
+    return (
+        Shape("RAID 5, 3 to 4 members", 5, 3, 1, chunk, {"raid-devices": 4}),
+        Shape("RAID 5, 4 to 6 members", 5, 4, 2, chunk, {"raid-devices": 6}),
+        Shape("RAID 6, 4 to 5 members", 6, 4, 1, chunk, {"raid-devices": 5}),
+        Shape("RAID 5 of 4 to RAID 6 of 5", 5, 4, 1, chunk, {"level": 6, "raid-devices": 5}),
+        Shape("RAID 5 of 4, chunks of twice the size", 5, 4, 0, chunk, {"chunk": f"{2 * chunk}K"}),
+        Shape("RAID 5 of 4, left- to right-symmetric", 5, 4, 0, chunk, {"layout": "rs"}),
+        Shape("RAID 10, 4 to 6 members", 10, 4, 2, chunk, {"raid-devices": 6}),
+        Shape("RAID 4, 3 to 4 members", 4, 3, 1, chunk, {"raid-devices": 4}),
+    )
 
 
 class Refused(Exception):
@@ -83,8 +90,8 @@ class Refused(Exception):
 class Server:
     """The real program: an array `data`, its server, and the commands of an administrator."""
 
-    def __init__(self, program, folder):
-        self.program, self.folder, self.process = program, folder, None
+    def __init__(self, program, folder, memory):
+        self.program, self.folder, self.memory, self.process = program, folder, memory, None
         self.socket = folder + "/nbd.sock"
         self.environment = {**os.environ, "OPENRAID_REGISTRY": folder + "/registry.json", "OPENRAID_CONTROL": folder + "/server",
                             "OPENRAID_CONFIG": "/dev/null"}
@@ -110,15 +117,17 @@ class Server:
 
     def start(self):
         with open(self.folder + "/server.log", "ab") as log:
-            words = self.command("serve", "data", "--memory", "32M", "--nbd-unix", self.socket)
+            words = self.command("serve", "data", "--memory", self.memory, "--nbd-unix", self.socket)
             self.process = subprocess.Popen(**words, stdout=log, stderr=log, start_new_session=True)
 
     def ready(self, ledger=None):
-        """A client of the array, as soon as there can be one."""
+        """A client of the array, as soon as there can be one and the server takes commands."""
         end = time.monotonic() + START_S
         while True:
             try:
-                return Host(self.socket, "data", ledger)
+                host = Host(self.socket, "data", ledger)
+                self.run("show", "data", "--wait", str(START_S), "--json", good=(0, 1))
+                return host
             except OSError as error:
                 if self.process.poll() is not None or time.monotonic() > end:
                     raise Refused(f"the array is not served: {error}\n{self.log()}") from error
@@ -188,7 +197,7 @@ class Cuts:
         members = [self.member(number) for number in range(self.shape.members)]
         spares = [word for number in range(self.shape.more) for word in ("--spare", self.member(self.shape.members + number))]
         bitmap = self.draw.choice(["none", "internal"])
-        self.server.run("create", "data", "--level", str(self.shape.level), "--chunk", self.shape.chunk, "--assume-clean",
+        self.server.run("create", "data", "--level", str(self.shape.level), "--chunk", f"{self.shape.chunk}K", "--assume-clean",
                         "--bitmap", bitmap, *spares, *members)
         self.server.start()
         host = self.server.ready()
@@ -333,7 +342,7 @@ def cuts(program, folder, shapes, given):
     os.makedirs(shelf_folder, exist_ok=True)
     words = [sys.executable, TOOLS + "/shelf.py", shelf_folder, str(DRIVES), str(MEMBER_MIB), str(seed)]
     shelf = subprocess.Popen(words + ["--lying"] * given.lying, stdout=subprocess.PIPE, text=True)
-    server = Server(program, folder)
+    server = Server(program, folder, "32M")
     try:
         shelf.stdout.readline()
         for shape in shapes:
@@ -364,15 +373,15 @@ class Comparison:
     """One shape: md and openraid begin it on copies of the same members, and are killed at the same parts."""
 
     def __init__(self, program, folder, shape):
-        self.server, self.folder, self.shape = Server(program, folder), folder, shape
+        self.server, self.folder, self.shape = Server(program, folder, "160M"), folder, shape
         self.count = shape.members + shape.more
-        self.size = 0
+        self.size, self.running = 0, None
 
     def path(self, kind, number):
         return f"{self.folder}/{kind}{number}"
 
     def prepare(self):
-        """md makes the array, and it is filled."""
+        """md makes the array with its spares, and it is filled."""
         for number in range(self.count):
             with open(self.path("base", number), "wb") as file:
                 file.truncate(MD_MIB << 20)
@@ -380,13 +389,14 @@ class Comparison:
         os.makedirs(self.folder + "/guest", exist_ok=True)
         with open(self.folder + "/guest/stamps", "wb") as file:
             file.write(stamps(0, bytes_max // SECTOR))
-        chunk = self.shape.chunk.removesuffix("K")
-        job = (f"create data --level={self.shape.level} --raid-devices={self.shape.members} --chunk={chunk} --assume-clean --bitmap=none "
-               f"--metadata=1.2 {' '.join(drives(self.shape.members))}\nfill data stamps\nstop data")
+        spares = f"--spare-devices={self.shape.more}" if self.shape.more else ""
+        job = (f"create data --level={self.shape.level} --raid-devices={self.shape.members} --chunk={self.shape.chunk} --assume-clean "
+               f"--bitmap=none --metadata=1.2 --data-offset=8M {spares} {' '.join(drives(self.count))}\nfill data stamps\nstop data")
         self.size = int(self.guest("base", job).wait(CHANGE_S)["data.size"])
 
     def guest(self, kind, job):
-        return Guest(self.folder + "/guest", [self.path(kind, number) for number in range(self.count)], job)
+        self.running = Guest(self.folder + "/guest", [self.path(kind, number) for number in range(self.count)], job)
+        return self.running
 
     def copy(self):
         for number in range(self.count):
@@ -395,9 +405,7 @@ class Comparison:
     def md(self, part):
         """md begins, its kernel is killed, md ends the change in another guest."""
         self.copy()
-        added = " ".join(drives(self.count)[self.shape.members:])
-        job = BEGIN.format(members=" ".join(drives(self.shape.members)), add=f"mdadm /dev/md0 --add {added} || true" if added else "",
-                           rate=MD_KIB_PER_S, grow=self.shape.grow, part=int(part * 1000))
+        job = BEGIN.format(members=" ".join(drives(self.count)), rate=rate_at(part), grow=self.shape.grow, part=int(part * 1000))
         guest = self.guest("d", job)
         here = guest.wait_for("here", CHANGE_S)["here"]
         guest.cut()
@@ -419,12 +427,11 @@ class Comparison:
         self.copy()
         self.server.forget()
         members = [self.path("d", number) for number in range(self.count)]
-        self.server.run("assemble", *members[:self.shape.members])
+        self.server.run("assemble", *members)
         self.server.start()
         self.server.ready().socket.close()
-        self.server.run("set", "data", f"rebuild.rate={MD_KIB_PER_S}K")
-        added = ["--members", *members[self.shape.members:]] if self.shape.more else []
-        self.server.run("reshape", "data", *self.shape.words, *added, "--yes")
+        self.server.run("set", "data", f"rebuild.rate={rate_at(part)}K")
+        self.server.run("reshape", "data", *self.shape.words, "--yes")
         moving = None
         for _ in range(int(CHANGE_S / 0.01)):
             moving = self.server.show()["shape"]
@@ -455,6 +462,7 @@ class Comparison:
                 row = {"by": begin.__name__, "part": part, "at": "", "lost": None, "assembled": False, "said": str(error)}
             finally:
                 self.server.kill()
+                self.running.cut()
             print(f"  {self.shape.name}, {row['by']} killed at {part:.0%} ({row['at']}): lost {row['lost']} sectors; "
                   f"{row.get('said', '')}", flush=True)
             yield {"shape": self.shape.name, "sectors": self.size // SECTOR, **row}
@@ -463,7 +471,6 @@ class Comparison:
 # md assembles the members and begins; the job says when the part is reached, or that the change was over before.
 BEGIN = """
 mdadm --assemble /dev/md0 --run {members} </dev/null
-{add}
 set +e
 trap - ERR
 md=/sys/block/md0/md
@@ -567,14 +574,14 @@ def main():
     # mdadm is not in the path of every user.
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
-    shapes = [shape for shape in SHAPES if given.shapes in shape.name]
+    small, large = ([shape for shape in all_shapes(chunk) if given.shapes in shape.name] for chunk in (CUTS_CHUNK, MD_CHUNK))
     rows = {"cuts": [], "md": []}
     begin = time.monotonic()
     try:
         if given.part != "md":
-            rows["cuts"].extend(cuts(program, folder, shapes, given))
+            rows["cuts"].extend(cuts(program, folder, small, given))
         if given.part != "cuts":
-            rows["md"].extend(compare(program, folder, shapes, given.rounds))
+            rows["md"].extend(compare(program, folder, large, given.rounds))
     finally:
         if rows["cuts"]:
             print_cuts(rows["cuts"])
