@@ -170,8 +170,8 @@ class Server:
 class Cuts:
     """One shape under cuts, until there were enough of them in the change."""
 
-    def __init__(self, server, shape, draw):
-        self.server, self.shape, self.draw, self.ledger = server, shape, draw, None
+    def __init__(self, server, shape, draw, lying):
+        self.server, self.shape, self.draw, self.lying, self.ledger = server, shape, draw, lying, None
         self.counts = dict(shape=shape.name, changes=0, cuts=0, before_or_after=0, writes=0, promised=0, reads=0, compared=0, lost=0,
                            refused=0, errors=0, mismatches=0, dropped=0, kept=0, places=[0] * 5)
         self.notes = []
@@ -204,6 +204,8 @@ class Cuts:
         self.ledger = Ledger(host.size // SECTOR)
         host.fill()
         self.server.run("set", "data", f"rebuild.rate={RATE}")
+        if self.lying:
+            self.order("lie")
         return self.again(host)
 
     def again(self, host):
@@ -242,7 +244,8 @@ class Cuts:
             self.keep(f"{when}: {len(wrong)} sectors are wrong; (sector, may be, is): {wrong[:5]}")
 
     def keep(self, text):
-        place = f"{self.server.folder}/kept-{len(os.listdir(self.server.folder))}"
+        kept = sum(1 for name in os.listdir(self.server.folder) if name.startswith("kept-"))
+        place = f"{self.server.folder}/kept-{kept + 1}"
         os.makedirs(place, exist_ok=True)
         self.order(f"save {place}")
         shutil.copy(self.server.folder + "/server.log", place)
@@ -341,12 +344,12 @@ def cuts(program, folder, shapes, given):
     shelf_folder = folder + "/shelf"
     os.makedirs(shelf_folder, exist_ok=True)
     words = [sys.executable, TOOLS + "/shelf.py", shelf_folder, str(DRIVES), str(MEMBER_MIB), str(seed)]
-    shelf = subprocess.Popen(words + ["--lying"] * given.lying, stdout=subprocess.PIPE, text=True)
+    shelf = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     server = Server(program, folder, "32M")
     try:
         shelf.stdout.readline()
         for shape in shapes:
-            yield Cuts(server, shape, random.Random(f"{seed} {shape.name}")).run(given.cuts)
+            yield Cuts(server, shape, random.Random(f"{seed} {shape.name}"), given.lying).run(given.cuts)
     finally:
         server.kill()
         shelf.kill()
@@ -563,7 +566,7 @@ def main():
     parser.add_argument("--cuts", type=int, default=25)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lying", action="store_true", help="a control: the drives ignore flushes, and data must be lost")
+    parser.add_argument("--lying", action="store_true", help="a control: the drives of a full array ignore flushes, and data must be lost")
     parser.add_argument("--json", help="the rows as a document")
     parser.add_argument("folder", nargs="?", default="target/reshape-proof")
     given = parser.parse_args()

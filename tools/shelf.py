@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """A shelf of drives with volatile write caches: the exports d0, d1, ... of an NBD server on a unix socket.
 
-  tools/shelf.py FOLDER COUNT MIB [SEED [--lying]]
+  tools/shelf.py FOLDER COUNT MIB [SEED]
 
 A write is durable after a flush of its drive, or with FUA. A cut ends all connections, and keeps of each sector of 512 bytes any of the
 versions since the last flush, or the one before: writes are lost, reordered and torn. The shelf is off until it is switched on
-again. FOLDER/shelf.sock is the server; FOLDER/control takes lines, one answer each: `cut HOW`, `on`, `blank` (new drives in all slots)
-and `save FOLDER` (the drives as they are durable now, and as the last cut left them). HOW is `random`, `none` (the caches are lost whole),
-`all`, or `prefix` (the writes up to a moment). With --lying no flush is carried out, and FUA is ignored.
+again. FOLDER/shelf.sock is the server; FOLDER/control takes lines, one answer each: `cut HOW`, `on`, `blank` (new drives in all slots),
+`lie` (from now on no flush is carried out, and FUA is ignored) and `save FOLDER` (the drives as they are durable now, and as the last cut
+left them). HOW is `random`, `none` (the caches are lost whole), `all`, or `prefix` (the writes up to a moment).
 """
 
 import asyncio
@@ -79,8 +79,8 @@ def versions_of(writes):
 class Shelf:
     """The drives, their server and its control."""
 
-    def __init__(self, folder, count, size, seed, lies):
-        self.folder, self.size, self.draw, self.lies = folder, size, random.Random(seed), lies
+    def __init__(self, folder, count, size, seed):
+        self.folder, self.size, self.draw, self.lies = folder, size, random.Random(seed), False
         self.drives = [Drive(size) for _ in range(count)]
         self.writers, self.is_on = set(), True
 
@@ -181,7 +181,9 @@ class Shelf:
         elif order == "blank":
             self.cut("none")
             self.drives = [Drive(self.size) for _ in self.drives]
-            self.is_on = True
+            self.is_on, self.lies = True, False
+        elif order == "lie":
+            self.lies = True
         elif order == "save":
             self.save(words[0])
         else:
@@ -204,7 +206,7 @@ def main():
     if len(sys.argv) < 4 or "--help" in sys.argv:
         sys.exit(__doc__)
     folder, count, mib = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    shelf = Shelf(folder, count, mib << 20, int((sys.argv[4:] or ["1"])[0]), "--lying" in sys.argv)
+    shelf = Shelf(folder, count, mib << 20, int((sys.argv[4:] or ["1"])[0]))
     asyncio.run(shelf.serve())
 
 
