@@ -312,7 +312,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         check_belongs(candidate, newest)?;
         check_bitmap(candidate, options)?;
     }
-    let mut verdicts = judge(candidates, newest);
+    let mut verdicts = change::bring_up(judge(candidates, newest), candidates, &newest.superblock)?;
     let members_of = || candidates.iter().map(|candidate| &candidate.superblock).zip(verdicts.iter().copied());
     let shape = shape_of(&newest.superblock, members_of)?;
     let geometry = shape.on(Side::Old);

@@ -37,8 +37,8 @@ fn fields(shape: &Shape) -> ShapeFields {
     ShapeFields { level, layout: shape.layout, chunk: shape.chunk, raid_disks: shape.members }
 }
 
-/// Run until the change has ended, with a cut now and then. Returns the number of cuts.
-fn run_to_the_end(rig: &mut Rig, cuts: bool) -> u32 {
+/// Run until the change has ended, with a cut now and then. Returns the number of cuts. `lost`: members were lost.
+fn run_to_the_end(rig: &mut Rig, cuts: bool, lost: bool) -> u32 {
     let load = load(rig);
     let mut count = 0;
     for round in 0.. {
@@ -46,10 +46,11 @@ fn run_to_the_end(rig: &mut Rig, cuts: bool) -> u32 {
         rig.session.run(&mut rig.world, &load, 6);
         let steps = [40, 300, 2000][rig.random.index(3)];
         rig.rest_or(steps);
-        // A degraded array that was not stopped cleanly does not start by itself.
-        let is_whole = rig.health() == Health::Optimal;
+        // A degraded array that was not stopped cleanly does not start by itself. One whose change fills a member does.
+        let changes = rig.status().superblock.is_some_and(|superblock| superblock.change().is_some());
+        let starts = rig.health() == Health::Optimal || (changes && !lost);
         if cuts && rig.random.below(3) == 0 {
-            if is_whole {
+            if starts {
                 rig.cut_and_boot();
             } else {
                 rig.restart();
@@ -163,7 +164,7 @@ fn members_are_lost_and_filled_during_a_change() {
                 let _ = rig.lose(slot, how);
                 rig.session.run(&mut rig.world, &load, 8);
             }
-            run_to_the_end(&mut rig, cuts);
+            run_to_the_end(&mut rig, cuts, true);
             rig.rest();
             if rig.status().superblock.is_some_and(|superblock| superblock.raid_disks == to.members) {
                 rig.shape = to;
@@ -199,7 +200,7 @@ fn a_unit_that_would_take_more_than_half_of_a_zone_of_the_work_memory_is_refused
             rig.rest_or(200);
             // Its reads are made with recovery, in the zone that serves after the first one.
             let _ = rig.lose(Slot(1), Loss::Hanging);
-            run_to_the_end(&mut rig, false);
+            run_to_the_end(&mut rig, false, false);
             rig.rest();
             rig.shape = to;
             rig.session.learn_capacity(&rig.world, Content::Zeroes);
@@ -225,7 +226,7 @@ fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
         let command = AdminCommand::Reshape { array: rig.array, new };
         rig.world.admin(command).unwrap_or_else(|error| panic!("{error}"));
         rig.session.hear(&mut rig.world);
-        all += run_to_the_end(&mut rig, cuts);
+        all += run_to_the_end(&mut rig, cuts, false);
         rig.rest();
         // A cut at the begin takes the change back, and some changes have two steps.
         if shape_now(&rig) == fields(&to) {
@@ -284,7 +285,7 @@ fn cancel_under_cuts(seed: u64, from: Shape, to: Shape) -> bool {
     rig.rest_or(steps);
     let _ = rig.world.admin(AdminCommand::CancelReshape { array: rig.array });
     rig.session.hear(&mut rig.world);
-    run_to_the_end(&mut rig, cuts);
+    run_to_the_end(&mut rig, cuts, false);
     rig.rest();
     let now = rig.status().superblock.expect("it has metadata").shape();
     let is_back = now == fields(&from);

@@ -196,6 +196,30 @@ where
     Ok(Shape::changing(planned, change.position))
 }
 
+/// The verdicts, with what members that the change fills have. The power may have failed while superblocks were written, and a
+/// member knows the position before the newest one. A position is recorded after a flush of all members, so a member that
+/// had everything up to its position has everything up to the newest one.
+pub(super) fn bring_up(
+    mut verdicts: Vec<Membership>,
+    candidates: &[Candidate],
+    newest: &Superblock,
+) -> Result<Vec<Membership>, AssembleError> {
+    let Some(change) = newest.change() else { return Ok(verdicts) };
+    let superblocks = candidates.iter().map(|candidate| &candidate.superblock);
+    let new = geometry_of(&change.new, superblocks.clone().zip(verdicts.iter().copied()), newest)?;
+    let filled = |position| filled_at(&new, change.direction, position);
+    for (verdict, superblock) in verdicts.iter_mut().zip(superblocks) {
+        let known = superblock.change().filter(|_| is_same_change(superblock, newest));
+        let had = known.and_then(|known| filled(known.position));
+        if let (Membership::Rebuilding(_, to), Some(had), Some(has)) = (verdict, had, filled(change.position)) {
+            if had <= *to {
+                *to = has.max(*to);
+            }
+        }
+    }
+    Ok(verdicts)
+}
+
 /// Number of slots of both sides.
 pub(super) fn slots_of(common: &Superblock) -> u16 {
     common.change().map_or(common.raid_disks, |change| change.old.raid_disks.max(change.new.raid_disks))
