@@ -254,6 +254,11 @@ pub enum NoticeKind {
     ReshapeCancelled,
     /// The set has its new shape.
     ReshapeFinished,
+    /// An administrator has given hosts this part of the array.
+    CapacityLimited {
+        /// Its sectors.
+        to: Sectors,
+    },
     /// A check or repair began.
     CheckStarted(ScrubMode),
     /// A check or repair ended, with this outcome.

@@ -361,6 +361,8 @@ pub struct ReshapeStatus {
     pub from: ShapeFields,
     /// The shape after.
     pub to: ShapeFields,
+    /// Sectors of the set before and after.
+    pub capacities: [Sectors; 2],
     /// The direction.
     pub direction: Direction,
     /// What it does.

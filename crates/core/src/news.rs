@@ -53,6 +53,7 @@ impl NoticeKind {
             Self::ReshapeBegun => "ReshapeBegun",
             Self::ReshapeCancelled => "ReshapeCancelled",
             Self::ReshapeFinished => "ReshapeFinished",
+            Self::CapacityLimited { .. } => "CapacityLimited",
             Self::CheckStarted(_) => "CheckStarted",
             Self::CheckEnded(ScrubEnd { outcome: ScrubOutcome::Aborted { .. }, .. }) => "CheckStopped",
             Self::CheckEnded(_) => "CheckFinished",
@@ -150,6 +151,7 @@ impl NoticeKind {
             | Self::RowCorrected(_)
             | Self::RowMismatch(_)
             | Self::DirtyLost { .. }
+            | Self::CapacityLimited { .. }
             | Self::AdaptiveSwitched { .. }
             | Self::PolicyChanged { .. } => "",
         }
@@ -167,6 +169,9 @@ impl fmt::Display for NoticeKind {
             Self::RebuildFinished(fill) => write!(f, "{} is finished", fill.name()),
             Self::RebuildAborted(fill) => write!(f, "{} aborted", fill.name()),
             Self::CheckStarted(mode) => write!(f, "{} begins", mode.name()),
+            Self::CapacityLimited { to } => {
+                write!(f, "hosts have {} of the array until it is served again", to.readable())
+            }
             Self::CheckEnded(end) => match end.outcome {
                 ScrubOutcome::Aborted { .. } => write!(f, "{} {end}", end.mode.name()),
                 _ => write!(f, "{} finished: {end}", end.mode.name()),

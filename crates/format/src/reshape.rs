@@ -447,7 +447,20 @@ impl Superblock {
     pub fn set_shape(&mut self, shape: &ShapeFields) {
         let ShapeFields { level, layout, chunk, raid_disks } = *shape;
         (self.level, self.layout, self.chunk, self.raid_disks) = (level, layout, chunk, raid_disks);
+        // The bit is for RAID 0 over members of unequal size, and these keep their level.
+        self.features.set(FeatureMap::RAID0_LAYOUT, false);
         self.drop_roles();
+    }
+
+    /// Sets another shape, in which the same bytes at the same places mean the same data, and the used size of each member.
+    pub fn take_over(&mut self, shape: &ShapeFields, size: Sectors) {
+        self.set_shape(shape);
+        self.size = size;
+        if shape.level == MdLevel::Raid0 {
+            // RAID 0 uses all of the data area, and has no bitmap.
+            self.data_size = size;
+            self.set_bitmap_offset(None);
+        }
     }
 
     /// First sector of this member's data in the new shape; `data_offset` if they do not move.

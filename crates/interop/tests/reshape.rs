@@ -3,6 +3,7 @@
 use openraid_core::admin::{AdminCommand, Health, Policy};
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::array::reshape_plan::next_step;
+use openraid_core::array::used_size::UsedSize;
 use openraid_core::geometry::{Geometry, Level};
 use openraid_format::{MdLevel, ShapeFields};
 use openraid_interop::{create_arguments, dump_all, machine, read_array, stamp_array, Folder};
@@ -150,7 +151,7 @@ fn left_in_the_resync(shape: Shape, bitmap: bool) -> (Rig, u64) {
     let options = RigOptions { junk: true, bitmap, used: Some(Sectors::kib(640)), ..RigOptions::new(SEED) };
     let mut rig = Rig::new(shape, options);
     let size = stamp_and_slow_down(&mut rig);
-    let begun = rig.world.admin(AdminCommand::Resize { array: rig.array });
+    let begun = rig.world.admin(AdminCommand::Resize { array: rig.array, to: UsedSize::Max });
     begun.unwrap_or_else(|error| panic!("{shape}: {error}"));
     while rig.status().task.expect("a slow resync").done.is_zero() {
         rig.run_for(Nanos::from_millis(2));

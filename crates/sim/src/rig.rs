@@ -2,9 +2,10 @@
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState, Policy, WriteCache};
 use openraid_core::events::DriveError;
+use openraid_core::limits::Limits;
 use openraid_core::slots::SlotSet;
 use openraid_format::{MinorVersion, PPL_AREA};
-use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot};
+use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors, Slot};
 
 use crate::drive::{DriveSpec, FreshContent, Latency};
 use crate::oracle::{Content, Members, Session};
@@ -74,6 +75,18 @@ impl RigOptions {
             discard_zeroes: true,
             write_zeroes: true,
         }
+    }
+
+    /// Every third seed has a cache, which holds writes if the power is not cut.
+    #[must_use]
+    pub fn with_cache(mut self, seed: u64) -> Self {
+        const CACHE: Bytes = Bytes::mib(1);
+        if seed.is_multiple_of(3) {
+            let limits = Limits::small();
+            self.world.limits = Limits { pool: limits.pool + CACHE, cache: CACHE, ..limits };
+            self.write_cache = if self.cuts { WriteCache::Through } else { WriteCache::Volatile };
+        }
+        self
     }
 }
 

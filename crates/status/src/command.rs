@@ -100,6 +100,16 @@ pub enum Command {
         /// The array.
         array: String,
     },
+    /// Let hosts have no more than the first part of an array, or all of it again. Nothing is lost.
+    LimitSize {
+        /// The array.
+        array: String,
+        /// The size as the user writes it; `max` is all.
+        to: String,
+        /// Without a question.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        yes: bool,
+    },
     /// Change the shape of an array, or say what that would do.
     Reshape {
         /// The array.
@@ -119,7 +129,7 @@ pub enum Command {
         /// The new layout, as the user writes it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         layout: Option<String>,
-        /// `max`: use all room of the members.
+        /// The used size of each member; `max`: use all room of the members.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<String>,
         /// Only say what would happen.
@@ -293,6 +303,7 @@ impl Command {
             Self::Check { array, kind } => (array, kind.text().to_owned()),
             Self::StopCheck { array } => (array, "end the check".to_owned()),
             Self::CancelReshape { array } => (array, "reshape --cancel".to_owned()),
+            Self::LimitSize { array, to, .. } => (array, format!("reshape --array-size {to}")),
             Self::Reshape { plan: true, .. } => return None,
             Self::Reshape { array, members, raid_devices, level, chunk, layout, size, .. } => {
                 let option = |name: &str, value: Option<&str>| value.map(|value| format!(" --{name} {value}"));

@@ -423,7 +423,8 @@ fn is_hole_open(newest: &Superblock, shape: &Shape, missing: SlotSet, verdicts: 
     // A slot that a change of shape fills has no data on the old side.
     let missing = missing.minus(joined(verdicts, shape));
     let begun = is_redundant_yet(shape, missing, verdicts) && was_stopped_without(newest, missing, verdicts);
-    shape.has_parity() && !missing.is_empty() && !begun
+    // Parity alone is missing: no data is computed from it.
+    shape.has_parity() && !shape.is_without_data(missing) && !begun
 }
 
 /// Start of the resync that is due, if the superblocks ask for one from `dirty` on.

@@ -114,10 +114,33 @@ impl Bitmap {
         let header = BitmapHeader { sync_size: header.sync_size.max(sync_size), ..header };
         let geometry = header.geometry();
         let pages = usize::try_from(geometry.pages).expect("it fits before the data of a member");
+        // A page that a cut left over may still be being written.
+        let pages = pages.max(self.pages.len());
         self.bits = geometry.bits;
         self.image.resize(pages * PAGE_BYTES, 0);
         self.pages.resize(pages, Page::default());
         self.parts.resize(index(geometry.bits), Part::default());
+        header.encode(&mut self.image[..HEADER_BYTES]);
+        self.touch_all();
+    }
+
+    /// It covers no more than these sectors from now on, and no write is under way beyond them. Pages stay, because one may be
+    /// being written.
+    pub(crate) fn cut(&mut self, sync_size: Sectors) {
+        let Ok(header) = BitmapHeader::decode(self.header()) else { return };
+        if header.sync_size <= sync_size {
+            return;
+        }
+        let header = BitmapHeader { sync_size, ..header };
+        let bits = header.geometry().bits;
+        for bit in bits..self.bits {
+            let (byte, mask) = self.place(bit);
+            self.set_bits -= u64::from(self.image[byte] & mask != 0);
+            self.stale_bits -= u64::from(self.parts[index(bit)].stale);
+            self.image[byte] &= !mask;
+        }
+        self.bits = bits;
+        self.parts.truncate(index(bits));
         header.encode(&mut self.image[..HEADER_BYTES]);
         self.touch_all();
     }

@@ -32,6 +32,7 @@ pub(crate) mod status;
 mod superblock_io;
 pub(crate) mod table;
 mod tune;
+pub mod used_size;
 pub(crate) mod volume;
 
 pub use bad::BadRange;

@@ -1,7 +1,7 @@
 //! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when.
 
 use alloc::vec::Vec;
-use openraid_format::{FeatureMap, Superblock};
+use openraid_format::{FeatureMap, MdLevel, Superblock};
 use openraid_units::{DriveLba, Sectors, SetLba, Slot};
 
 use super::reshape_plan::{has_new_data_area, ReshapePlan};
@@ -167,12 +167,15 @@ impl Set {
             let member = self.member_mut(index);
             (member.state, member.seat) = (MemberState::Spare, Seat::None);
         }
-        for superblock in self.members.iter_mut().filter_map(|member| member.superblock.as_mut()) {
-            superblock.set_shape(&plan.new);
-        }
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
-        metadata.common.set_shape(&plan.new);
+        let own = self.members.iter_mut().filter_map(|member| member.superblock.as_mut());
+        for superblock in own.chain([&mut metadata.common]) {
+            superblock.take_over(&plan.new, takeover.member_size());
+        }
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
+        if plan.new.level == MdLevel::Raid0 {
+            self.bitmap = None;
+        }
         self.refresh();
         self.metadata.as_mut().expect("just seen").request()
     }
@@ -180,15 +183,9 @@ impl Set {
     /// Nothing is in work: the set uses this part of each member, and parity or copies of the new part may differ. Writes wait
     /// until [`Set::reopen`]. Returns the generation of superblocks that records it, with a mark that md does not know.
     pub(crate) fn resize(&mut self, size: Sectors, plan: &ReshapePlan) -> u64 {
-        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
-        let agree_to = openraid_format::sync_size(&metadata.common).expect("the level has redundancy");
-        metadata.common.size = size;
-        metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
-        let covers = openraid_format::sync_size(&metadata.common).expect("just seen");
-        for superblock in self.members.iter_mut().filter_map(|member| member.superblock.as_mut()) {
-            superblock.size = size;
-        }
-        self.shape.exchange(plan.change.on(Side::New).clone());
+        let agree_to = self.covers().expect("the level has redundancy");
+        self.use_of_each(size, plan);
+        let covers = self.covers().expect("just seen");
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.grow(covers);
             bitmap.distrust_from(agree_to);
@@ -196,6 +193,41 @@ impl Set {
         self.differ_from(agree_to);
         self.refresh();
         self.metadata.as_mut().expect("just seen").request()
+    }
+
+    /// Nothing is in work: the set uses no more than this part of each member, and hosts have no more than the rest of the set.
+    /// Writes wait until [`Set::reopen`]. Returns the generation of superblocks that records it, with a mark that md does not
+    /// know.
+    pub(crate) fn cut(&mut self, size: Sectors, plan: &ReshapePlan) -> u64 {
+        self.use_of_each(size, plan);
+        self.shape.open_all();
+        self.refresh();
+        self.metadata.as_mut().expect("just seen").request()
+    }
+
+    /// Superblocks that are made from now on say that this part of each member is used.
+    fn use_of_each(&mut self, size: Sectors, plan: &ReshapePlan) {
+        let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
+        metadata.common.size = size;
+        metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
+        for superblock in self.members.iter_mut().filter_map(|member| member.superblock.as_mut()) {
+            superblock.size = size;
+        }
+        self.shape.exchange(plan.change.on(Side::New).clone());
+    }
+
+    /// The sectors that a bitmap of the set covers.
+    fn covers(&self) -> Option<Sectors> {
+        openraid_format::sync_size(self.metadata.as_ref()?.common())
+    }
+
+    /// All superblocks have the new shape: the bitmap covers no more than that.
+    pub(crate) fn fit_bitmap(&mut self) {
+        let covers = self.covers();
+        if let (Some(bitmap), Some(covers)) = (&mut self.bitmap, covers) {
+            bitmap.superblocks_follow();
+            bitmap.cut(covers);
+        }
     }
 
     /// Nothing waits for the change of level any longer.

@@ -3,11 +3,12 @@
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    BitmapGeometry, ChangeBegin, Direction, FeatureMap, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock,
+    BitmapGeometry, ChangeBegin, Direction, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock,
     SuperblockError,
 };
 use openraid_units::{DriveLba, Sectors, Slot};
 
+use super::used_size::{SizeError, UsedSize};
 use crate::geometry::change::{ChangeError, ShapeChange, Shift};
 use crate::geometry::shape::Side;
 use crate::geometry::takeover::{takeover, with_q_apart, NoTakeover, Takeover};
@@ -48,13 +49,8 @@ pub enum ReshapeError {
     },
     /// The data would not fit between its old and its new places.
     NoStep,
-    /// The members have no more room than the array uses.
-    NoLarger {
-        /// Sectors of each member that the array uses.
-        used: Sectors,
-    },
-    /// Far copies are not where they are on larger members.
-    FarCopies,
+    /// The members cannot be used like this.
+    Size(SizeError),
     /// There is no room to move the data of a member.
     NoRoom {
         /// Sectors by which the start of the data moves.
@@ -62,21 +58,38 @@ pub enum ReshapeError {
         /// Why that is impossible on the member.
         why: SuperblockError,
     },
+    /// There is no room to move the data of a member up.
+    NoRoomAfter {
+        /// Sectors by which the start of the data moves.
+        shift: Sectors,
+    },
 }
 
 impl fmt::Display for ReshapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("the array has this shape already"),
+            Self::Level(MdLevel::Raid0) => f.write_str(
+                "raid0 cannot change its shape while it runs: give it redundancy first (--level 4, 5, 6 or 10, and a drive for \
+                 the parity or one for each copy)",
+            ),
             Self::Level(level) => {
                 write!(f, "{level} cannot change its shape while it runs; raid4, raid5, raid6 and raid10 can get more members, another chunk and another layout")
             }
             Self::Takeover(error) => write!(f, "{error}"),
             Self::FewerMembers { now, asked } => write!(
                 f,
-                "the array has {now} members and cannot have {asked}: only more members are possible; ask for {} or more",
+                "the array has {now} members and cannot have {asked}: fewer are possible for raid4, raid5 and raid6 of the same \
+                 level, and for mirrors; ask for {} or more",
                 now + 1
             ),
+            Self::NoRoomAfter { shift } => write!(
+                f,
+                "with fewer members the data must move up by {} on each member, and a member has no room for that: make the used \
+                 size of each member smaller by that first (--size)",
+                shift.readable()
+            ),
+            Self::Size(error) => write!(f, "{error}"),
             Self::Geometry(error) => write!(f, "{error}"),
             Self::Change(error) => write!(f, "{error}"),
             Self::TooFewSpares { need, have } => write!(
@@ -84,14 +97,6 @@ impl fmt::Display for ReshapeError {
                 "the new shape needs {need} more drive{}, and the array has {have} spares; add {} first",
                 if *need == 1 { "" } else { "s" },
                 need.saturating_sub(*have)
-            ),
-            Self::NoLarger { used } => write!(
-                f,
-                "the array uses {} of each member, and the smallest member has no more; replace each smaller drive first",
-                used.readable()
-            ),
-            Self::FarCopies => f.write_str(
-                "far copies would move if the members were larger; make an array with near or offset copies, and copy",
             ),
             Self::NoStep => f.write_str("the members have no room for the first step of this change"),
             Self::NoRoom { shift, why } => write!(
@@ -112,8 +117,29 @@ impl core::error::Error for ReshapeError {}
 pub enum ReshapeGoal {
     /// The shape, to this one.
     Shape(ShapeFields),
-    /// The sectors of each member that the array uses, to all that the smallest one has.
-    AllRoom,
+    /// The sectors of each member that the array uses.
+    Used(UsedSize),
+}
+
+impl ReshapeGoal {
+    /// Does it need members to be missing? RAID 0 is made of an array that has lost all its redundancy.
+    #[must_use]
+    pub const fn is_without_redundancy(&self) -> bool {
+        matches!(self, Self::Shape(ShapeFields { level: MdLevel::Raid0, .. }))
+    }
+}
+
+/// An array as far as a plan asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Present<'a> {
+    /// The common part of its superblocks.
+    pub common: &'a Superblock,
+    /// Its members in sync.
+    pub members: &'a [Superblock],
+    /// The spares, and the drives that join as spares before the change.
+    pub spares: &'a [Superblock],
+    /// Slots without a member in sync.
+    pub missing: SlotSet,
 }
 
 /// A change that can begin.
@@ -145,36 +171,44 @@ pub enum PlanKind {
     Takeover(Takeover),
     /// Nothing moves: the array uses more of each member, and this is the number of sectors.
     Resize(Sectors),
+    /// Nothing moves: the array uses less of each member, and this is the number of sectors.
+    Cut(Sectors),
 }
 
-/// Plan the change of an array with these superblocks to this shape. `spares` are those of drives that become members.
+/// Plan the change of an array to this shape.
 ///
 /// # Errors
 /// Why the change cannot be; see [`ReshapeError`].
-pub fn plan_reshape(
-    common: &Superblock,
-    members: &[Superblock],
-    spares: &[Superblock],
-    new: ShapeFields,
-) -> Result<ReshapePlan, ReshapeError> {
+pub fn plan_reshape(present: &Present<'_>, new: ShapeFields) -> Result<ReshapePlan, ReshapeError> {
+    let Present { common, members, spares, .. } = *present;
     let from = common.shape();
     if from == new {
         return Err(ReshapeError::Nothing);
     }
-    let takeover = takeover_of(common, &new)?;
+    let takeover = takeover_of(present, &new)?;
     let old = takeover.as_ref().map_or(from, |takeover| shape_after(takeover, new.level));
     if let Some(takeover) = takeover.filter(|_| old == new) {
-        let change = ShapeChange::in_place(geometry_of(&from, common.size)?, geometry_of(&new, common.size)?);
+        let size = takeover.member_size();
+        let change = ShapeChange::in_place(geometry_of(&from, size)?, geometry_of(&new, size)?);
         let (kind, room) = (PlanKind::Takeover(takeover), Sectors::ZERO);
         return Ok(ReshapePlan { from, old: from, new, kind, change, shift: 0, room });
     }
     if !matches!(old.level, MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 | MdLevel::Raid10) {
         return Err(ReshapeError::Level(old.level));
     }
-    if new.raid_disks < old.raid_disks {
+    if from.level == MdLevel::Raid0 {
+        // Data move when the array has its parity or its copies.
+        return Err(ReshapeError::Takeover(NoTakeover::Layout { given: old.layout }));
+    }
+    let is_fewer = new.raid_disks < old.raid_disks;
+    if is_fewer && (from != old || new.data_columns() >= old.data_columns()) {
         return Err(ReshapeError::FewerMembers { now: old.raid_disks, asked: new.raid_disks });
     }
     let sides = (geometry_of(&old, common.size)?, geometry_of(&new, common.size)?);
+    let fields = [from, old, new];
+    if is_fewer {
+        return plan_in(Direction::Backward, fields, &sides, &members.iter().collect::<Vec<_>>());
+    }
     if sides.1.capacity() < sides.0.capacity() {
         // Backwards a change would begin, and hosts would lose the end of the array.
         let (old, new) = (sides.0.capacity(), sides.1.capacity());
@@ -186,7 +220,6 @@ pub fn plan_reshape(
         return Err(ReshapeError::TooFewSpares { need, have });
     }
     let drives: Vec<&Superblock> = members.iter().chain(&spares[..usize::from(need)]).collect();
-    let fields = [from, old, new];
     let forward = plan_in(Direction::Forward, fields, &sides, &drives);
     // A member that is filled on the way has a position from the start on.
     if forward.is_ok() || from != old {
@@ -196,42 +229,53 @@ pub fn plan_reshape(
     plan_in(Direction::Backward, fields, &sides, &drives).or(forward)
 }
 
-/// Plan that an array uses all room that each of its members and spares has.
+/// Plan that an array uses this size of each of its members and spares.
 ///
 /// # Errors
 /// Why that is impossible; see [`ReshapeError`].
-pub fn plan_resize(common: &Superblock, drives: &[Superblock]) -> Result<ReshapePlan, ReshapeError> {
+pub fn plan_resize(common: &Superblock, drives: &[Superblock], to: UsedSize) -> Result<ReshapePlan, ReshapeError> {
     let shape = common.shape();
     if matches!(shape.level, MdLevel::Linear | MdLevel::Raid0) {
         return Err(ReshapeError::Level(shape.level));
     }
     if common.raid10_layout().is_some_and(|layout| layout.far > 1 && !layout.offset) {
-        return Err(ReshapeError::FarCopies);
+        return Err(ReshapeError::Size(SizeError::FarCopies));
     }
     let smallest = drives.iter().map(|drive| drive.data_size).min().unwrap_or(common.size);
-    let size = smallest.round_down(shape.chunk.max(Sectors::kib(4)));
-    if size <= common.size {
-        return Err(ReshapeError::NoLarger { used: common.size });
-    }
+    let chunk = shape.chunk.max(Sectors::kib(4));
+    let room = smallest.round_down(chunk);
+    let size = match to {
+        UsedSize::Max if room <= common.size => {
+            return Err(ReshapeError::Size(SizeError::NoLarger { used: common.size }));
+        }
+        UsedSize::Max => room,
+        UsedSize::Of(asked) if asked.is_zero() || !(asked % chunk).is_zero() => {
+            return Err(ReshapeError::Size(SizeError::NotWhole { asked, chunk }));
+        }
+        UsedSize::Of(asked) if asked > room => return Err(ReshapeError::Size(SizeError::TooLarge { asked, room })),
+        UsedSize::Of(asked) if asked == common.size => return Err(ReshapeError::Nothing),
+        UsedSize::Of(asked) => asked,
+    };
     let change = ShapeChange::in_place(geometry_of(&shape, common.size)?, geometry_of(&shape, size)?);
-    let (kind, room) = (PlanKind::Resize(size), Sectors::ZERO);
+    let kind = if size > common.size { PlanKind::Resize(size) } else { PlanKind::Cut(size) };
+    let room = Sectors::ZERO;
     Ok(ReshapePlan { from: shape, old: shape, new: shape, kind, change, shift: 0, room })
 }
 
 /// The change of an array to this level without a move of data; none if it has this level.
-fn takeover_of(common: &Superblock, new: &ShapeFields) -> Result<Option<Takeover>, ReshapeError> {
+fn takeover_of(present: &Present<'_>, new: &ShapeFields) -> Result<Option<Takeover>, ReshapeError> {
+    let Present { common, members, missing, .. } = *present;
     let from = common.shape();
-    let spec = spec_of(&from, common.size);
+    let is_striped = from.level == MdLevel::Raid0;
+    let sizes: Vec<Sectors> = members.iter().filter(|_| is_striped).map(|member| member.data_size).collect();
+    let spec = SetSpec { member_sizes: &sizes, ..spec_of(&from, common.size) };
     if from.level == new.level {
         let is_mirror = from.level == MdLevel::Raid1;
         return Ok(is_mirror.then(|| Takeover::of_mirror(&spec, new.raid_disks)));
     }
-    let level = new.level;
-    let to = Level::from_md(level.number()).expect("levels of superblocks are known");
-    let has_bitmap = common.features.contains(FeatureMap::BITMAP);
-    let taken = takeover(&spec, SlotSet::EMPTY, has_bitmap, to, None).map_err(ReshapeError::Takeover)?;
-    let is_redundant = |level: MdLevel| !matches!(level, MdLevel::Linear | MdLevel::Raid0);
-    if !is_redundant(from.level) || !is_redundant(level) || taken.spec(&[]).member_size != common.size {
+    let to = Level::from_md(new.level.number()).expect("levels of superblocks are known");
+    let taken = takeover(&spec, missing, to, None).map_err(ReshapeError::Takeover)?;
+    if !is_striped && taken.member_size() != common.size {
         return Err(ReshapeError::Level(from.level));
     }
     Ok(Some(taken))
@@ -269,7 +313,7 @@ pub fn next_step(from: ShapeFields, size: Sectors, to: ShapeFields) -> ShapeFiel
             ShapeFields { raid_disks: 2, ..from }
         }
         (MdLevel::Raid1, MdLevel::Raid5 | MdLevel::Raid6) => {
-            let five = takeover(&spec_of(&from, size), SlotSet::EMPTY, false, Level::Raid5, None);
+            let five = takeover(&spec_of(&from, size), SlotSet::EMPTY, Level::Raid5, None);
             five.map_or(to, |five| shape_after(&five, MdLevel::Raid5))
         }
         // Two members have no place for Q.
@@ -279,12 +323,23 @@ pub fn next_step(from: ShapeFields, size: Sectors, to: ShapeFields) -> ShapeFiel
         (MdLevel::Raid4, MdLevel::Raid5 | MdLevel::Raid6) => {
             ShapeFields { level: MdLevel::Raid5, layout: last, ..from }
         }
+        // The members get an empty one for the parity, or one each for the copies.
+        (MdLevel::Raid0, MdLevel::Raid5 | MdLevel::Raid6) => {
+            ShapeFields { level: MdLevel::Raid5, layout: last, raid_disks: from.raid_disks + 1, ..from }
+        }
+        (MdLevel::Raid0, MdLevel::Raid4) => {
+            ShapeFields { level: MdLevel::Raid4, layout: 0, raid_disks: from.raid_disks + 1, ..from }
+        }
+        (MdLevel::Raid0, MdLevel::Raid10) => {
+            let layout = openraid_format::default_layout(MdLevel::Raid10);
+            ShapeFields { level: MdLevel::Raid10, layout, raid_disks: 2 * from.raid_disks, ..from }
+        }
         _ => to,
     }
 }
 
-/// Plan the change in this direction. With more data columns each step frees room for the next one, so the least shift is
-/// enough. Otherwise each step needs new room, so the shift is as large as half of the room: the other half is for the next
+/// Plan the change in this direction. With more data columns forwards, or fewer backwards, each step frees room for the next
+/// one, so the least shift is enough. Otherwise each step needs new room, so the shift is as large as half of the room: the other half is for the next
 /// change.
 fn plan_in(
     direction: Direction,
@@ -302,9 +357,9 @@ fn plan_in(
     let still = change(0)?;
     let least = i64::try_from(still.least_shift().get()).expect("a few stripes");
     let columns = |fields: &ShapeFields| fields.data_columns().unwrap_or(fields.raid_disks);
-    let grows = columns(&new) > columns(&old);
+    let frees = columns(&new) != columns(&old);
     let room = drives.iter().map(|own| own.room_before_data()).min().unwrap_or(Sectors::ZERO);
-    let mut shift = if grows { least } else { (SHIFT_MAX - SHIFT_MAX % least).max(least) };
+    let mut shift = if frees { least } else { (SHIFT_MAX - SHIFT_MAX % least).max(least) };
     loop {
         let (change, shift_now) = (change(sign * shift)?, sign * shift);
         let plan = ReshapePlan { from, old, new, kind: PlanKind::Move, change, shift: shift_now, room };
@@ -312,9 +367,12 @@ fn plan_in(
         match tried {
             Ok(()) if plan.change.has_room_everywhere() => return Ok(plan),
             // The places of copies are not in the order of the set: some positions need more room.
-            Ok(()) if grows && shift < 4 * least => shift += least,
+            Ok(()) if frees && shift < 4 * least => shift += least,
             Ok(()) => return Err(ReshapeError::NoStep),
-            Err(why) if shift == least || grows => return Err(ReshapeError::NoRoom { shift: shift_now, why }),
+            Err(_) if frees && sign > 0 => {
+                return Err(ReshapeError::NoRoomAfter { shift: Sectors(shift.unsigned_abs()) })
+            }
+            Err(why) if shift == least || frees => return Err(ReshapeError::NoRoom { shift: shift_now, why }),
             Err(_) => shift = (shift / 2 - shift / 2 % least).max(least),
         }
     }
@@ -327,7 +385,7 @@ impl ReshapePlan {
         let drive = Sectors(member.data_offset.get()) + member.data_size;
         let is_known = match self.kind {
             PlanKind::Move => self.begin_on(&mut after).is_ok(),
-            PlanKind::Takeover(_) => false,
+            PlanKind::Takeover(_) | PlanKind::Cut(_) => false,
             PlanKind::Resize(size) => {
                 after.size = size;
                 true
@@ -352,7 +410,7 @@ impl ReshapePlan {
     pub(crate) fn fills(&self) -> SlotSet {
         match self.kind {
             PlanKind::Move => (self.from.raid_disks..self.old.raid_disks).map(Slot).collect(),
-            PlanKind::Takeover(_) | PlanKind::Resize(_) => SlotSet::EMPTY,
+            PlanKind::Takeover(_) | PlanKind::Resize(_) | PlanKind::Cut(_) => SlotSet::EMPTY,
         }
     }
 
@@ -362,12 +420,38 @@ impl ReshapePlan {
         self.geometries().map(Geometry::capacity)
     }
 
+    /// Slots that have no member in sync after a change without a move: drives that join are filled.
+    #[must_use]
+    pub fn left_empty(&self, missing: SlotSet) -> SlotSet {
+        let PlanKind::Takeover(takeover) = self.kind else { return SlotSet::EMPTY };
+        (0..self.new.raid_disks).map(Slot).filter(|slot| takeover.source(*slot, missing).is_none()).collect()
+    }
+
+    /// The common part of an array's superblocks after a change without a move.
+    #[must_use]
+    pub fn after(&self, common: &Superblock) -> Superblock {
+        let mut after = common.clone();
+        match self.kind {
+            PlanKind::Takeover(takeover) => after.take_over(&self.new, takeover.member_size()),
+            PlanKind::Resize(size) | PlanKind::Cut(size) => after.size = size,
+            PlanKind::Move => {}
+        }
+        after
+    }
+
+    /// If hosts would lose the end of the set: the size that is left.
+    #[must_use]
+    pub fn cuts_to(&self) -> Option<Sectors> {
+        let [before, after] = self.capacities();
+        (after < before).then_some(after)
+    }
+
     /// Sectors that are written to each member whose used size is `size` now.
     #[must_use]
     pub fn written_to_each(&self, size: Sectors) -> Sectors {
         match self.kind {
             PlanKind::Move => self.change.member_share(self.change.total()),
-            PlanKind::Takeover(_) => Sectors::ZERO,
+            PlanKind::Takeover(_) | PlanKind::Cut(_) => Sectors::ZERO,
             // A resync follows.
             PlanKind::Resize(larger) => larger - size,
         }
@@ -418,7 +502,11 @@ pub(super) fn has_new_data_area(member: &Superblock) -> bool {
 
 /// The geometry of a shape of an array whose members use `size` sectors each.
 fn geometry_of(fields: &ShapeFields, size: Sectors) -> Result<Geometry, ReshapeError> {
-    Geometry::new(&spec_of(fields, size)).map_err(ReshapeError::Geometry)
+    let is_striped = fields.level == MdLevel::Raid0;
+    let sizes = alloc::vec![size; if is_striped { usize::from(fields.raid_disks) } else { 0 }];
+    let layout = if is_striped { 0 } else { fields.layout };
+    let spec = SetSpec { member_sizes: &sizes, layout, ..spec_of(fields, size) };
+    Geometry::new(&spec).map_err(ReshapeError::Geometry)
 }
 
 fn spec_of(fields: &ShapeFields, member_size: Sectors) -> SetSpec<'static> {

@@ -23,6 +23,8 @@ use openraid_units::ArrayId;
 pub(crate) enum Signal {
     /// A copy of a set is lost, and its copies may differ: the cache's data of the set is void.
     CopyLost(SetId),
+    /// A set has lost its end: what the cache has of that is void.
+    EndCut(SetId),
     /// A member that its array needs does not flush: no journal session begins any more.
     FlushFailed,
     /// Nothing of the set is written any more.

@@ -6,7 +6,7 @@ use openraid_format::{
 use openraid_units::{Bytes, DriveLba, Sectors, SetId, SECTOR_SHIFT};
 
 use super::bad::writable_log;
-use super::bitmap::PAGE_BYTES;
+use super::bitmap::{Bitmap, PAGE_BYTES};
 use super::metadata::Wave;
 use super::set::{Life, Member, Set};
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange};
@@ -106,7 +106,7 @@ impl Set {
 impl Set {
     /// Is an operation of the set, or a command of its own, under way? When it ends, it needs the set.
     pub(crate) fn is_busy(&self) -> bool {
-        let of_bitmap = self.bitmap.as_ref().map_or(0, super::bitmap::Bitmap::flushes);
+        let of_bitmap = self.bitmap.as_ref().map_or(0, Bitmap::flushes);
         let flushes = self.mark.flushes() + of_bitmap + self.journal.flushes();
         self.ops().all() > 0
             || flushes > 0
@@ -114,7 +114,7 @@ impl Set {
             || self.journal.is_redoing()
             || self.ppl.as_ref().is_some_and(|ppl| ppl.is_busy())
             || self.metadata.as_ref().is_some_and(|metadata| metadata.pending > 0)
-            || self.bitmap.as_ref().is_some_and(super::bitmap::Bitmap::is_writing)
+            || self.bitmap.as_ref().is_some_and(Bitmap::is_writing)
             || self.members.iter().any(|member| member.bad.writing)
     }
 }
@@ -193,7 +193,7 @@ impl Sets {
         }
         moved |= self.pump_bitmap_pages(id, call);
         let set = self.get_mut(id);
-        let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::lets_superblocks_go);
+        let header_durable = set.bitmap.as_ref().is_none_or(Bitmap::lets_superblocks_go);
         if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
             self.begin_wave(id, Wave::First, call);
             moved = true;
@@ -345,7 +345,8 @@ impl Sets {
                 self.end_wave_if_done(id, call);
             }
             Owner::BitmapPage(page) => {
-                set.bitmap.as_mut().expect("it was written").page_written(page as usize);
+                // A set that has become RAID 0 has no bitmap any longer.
+                set.bitmap.iter_mut().for_each(|bitmap| _ = bitmap.page_written(page as usize));
                 self.changed(id, Change::Bits);
             }
             Owner::BadBlocks => {
@@ -362,7 +363,7 @@ impl Sets {
             }
             Owner::CleanFlush => set.mark.end_flush(),
             Owner::BitmapFlush => {
-                let is_last = set.bitmap.as_mut().expect("its bits are to be cleared").end_flush();
+                let is_last = set.bitmap.as_mut().is_some_and(Bitmap::end_flush);
                 if is_last && set.health() == Health::Optimal && !set.has_failed_flush() {
                     set.clear_marked();
                 }

@@ -77,6 +77,8 @@ pub(crate) struct Array {
     /// Its size is a multiple of this block, the one with which it started. A nested array over it may have larger ones.
     granule: Sectors,
     pub(super) volume: Volume,
+    /// Hosts have no more than this, because an administrator has said so. A restart forgets it.
+    limit: Sectors,
     /// Requests are cut at multiples of this many bytes: whole stripes, if frames allow it.
     pub(super) piece: Divisor,
     pub(super) stopping: bool,
@@ -102,6 +104,7 @@ impl Array {
             block,
             granule: block.sectors(),
             volume,
+            limit: Sectors::MAX,
             piece,
             stopping: false,
             outer: 0,
@@ -117,8 +120,31 @@ impl Array {
     /// Its size for hosts. It changes with the shapes of the sets, so nothing may keep it.
     #[inline(always)]
     pub(crate) fn capacity<'a>(&self, shape_of: impl Fn(SetId) -> &'a Shape) -> Sectors {
+        self.whole(shape_of).min(self.limit)
+    }
+
+    /// Its size if an administrator has not made it smaller for hosts.
+    #[inline(always)]
+    pub(crate) fn whole<'a>(&self, shape_of: impl Fn(SetId) -> &'a Shape) -> Sectors {
         // Blocks are powers of two.
         Sectors(self.volume.sectors(shape_of).get() & self.granule.get().wrapping_neg())
+    }
+
+    /// Hosts have no more than this from now on.
+    pub(crate) fn limit_to(&mut self, limit: Sectors) {
+        self.limit = limit;
+    }
+
+    /// A limit that takes nothing from hosts, because this is all, is over: they get what comes later.
+    pub(crate) fn forget_limit_of(&mut self, whole: Sectors) {
+        if self.limit >= whole {
+            self.limit = Sectors::MAX;
+        }
+    }
+
+    /// The smallest unit of its size.
+    pub(crate) const fn granule(&self) -> Sectors {
+        self.granule
     }
 
     /// Its block for hosts.

@@ -23,7 +23,6 @@ use openraid_units::{Instant, Nanos, Sectors, SetId};
 
 use super::reshape_state::{MoveStage, ReshapeTask};
 use crate::actions::NoticeKind;
-use crate::array::bitmap::Bitmap;
 use crate::array::reshape_plan::PlanKind;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
@@ -93,6 +92,9 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
     }
     let generation = set.begin_change(&plan);
     reshape_of(set).stage = MoveStage::Announcing(generation);
+    if plan.cuts_to().is_some() {
+        sets.signal(Signal::EndCut(id));
+    }
     true
 }
 
@@ -108,7 +110,7 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> boo
     let reshape = reshape_of(set);
     match &reshape.stage {
         MoveStage::OldSideEnds => end_old_side(set, call.planted()),
-        MoveStage::Closing(_) if is_idle => exchange(set),
+        MoveStage::Closing(_) if is_idle => exchange(sets, id),
         MoveStage::ClosingToTurn if is_idle => turn_around(sets, id, call),
         // The cache reads ahead.
         MoveStage::Closing(_) | MoveStage::ClosingToTurn => set.ops_mut().turn(),
@@ -302,7 +304,7 @@ fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
         }
         MoveStage::Guarding(generation) if durable >= generation => {
             set.reopen();
-            set.bitmap.iter_mut().for_each(Bitmap::superblocks_follow);
+            set.fit_bitmap();
             let generation = set.end_guard();
             reshape_of(set).stage = MoveStage::Ending(generation);
             sets.signal(Signal::Changed);
@@ -338,7 +340,7 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
             return true;
         }
         MoveStage::Closing(_) => {
-            exchange(set);
+            exchange(sets, id);
             return false;
         }
         MoveStage::ClosingToTurn => {
@@ -413,15 +415,20 @@ fn turn_around(sets: &mut Sets, id: SetId, call: &Call) {
 }
 
 /// Nothing is in work: the members get the new level or size.
-fn exchange(set: &mut Set) {
+fn exchange(sets: &mut Sets, id: SetId) {
+    let set = sets.get_mut(id);
     let MoveStage::Closing(plan) = &reshape_of(set).stage else { unreachable!("just seen") };
     let plan = plan.clone();
     let generation = match plan.kind {
         PlanKind::Takeover(takeover) => set.take_over(&takeover, &plan),
         PlanKind::Resize(size) => set.resize(size, &plan),
+        PlanKind::Cut(size) => set.cut(size, &plan),
         PlanKind::Move => unreachable!("it moves data between two sides"),
     };
     reshape_of(set).stage = MoveStage::Guarding(generation);
+    if plan.cuts_to().is_some() {
+        sets.signal(Signal::EndCut(id));
+    }
 }
 
 /// A unit is over.

@@ -33,6 +33,8 @@ pub(crate) struct ReshapeTask {
     pub(in crate::background) total: Sectors,
     /// The share of a member in that.
     of_member: Sectors,
+    /// Sectors of the set before and after.
+    capacities: [Sectors; 2],
     pub(in crate::background) recorded: Sectors,
     pub(in crate::background) moved: Sectors,
     pub(in crate::background) closed: Sectors,
@@ -111,6 +113,7 @@ impl ReshapeTask {
             depth: u32::try_from(room.clamp(1, UNITS_MAX)).expect("at most the number of bits"),
             total: change.total(),
             of_member: change.member_share(change.total()),
+            capacities: [change.capacity_old(), change.capacity_new()],
             from,
             to,
             direction: change.direction(),
@@ -197,12 +200,12 @@ impl ReshapeTask {
             MoveStage::Moving | MoveStage::Flushing(_) | MoveStage::Recording(..) => ReshapeStage::Moving,
             MoveStage::OldSideEnds | MoveStage::Guarding(_) | MoveStage::Ending(_) => ReshapeStage::Ending,
         };
-        let Self { from, to, direction, moved, recorded, total, .. } = *self;
+        let Self { from, to, capacities, direction, moved, recorded, total, .. } = *self;
         let position = match direction {
             Direction::Forward => SetLba(recorded.get()),
             Direction::Backward => SetLba((total - recorded).get()),
         };
-        ReshapeStatus { from, to, direction, stage, moved, recorded, total, position }
+        ReshapeStatus { from, to, capacities, direction, stage, moved, recorded, total, position }
     }
 
     /// The same as a task.

@@ -2,13 +2,14 @@
 
 use crate::admin::NewMember;
 use crate::array::assemble::Assembly;
+use crate::array::used_size::UsedSize;
 use crate::events::DriveInfo;
 use crate::journal::found::FoundJournal;
 use crate::scrub::ScrubMode;
 use crate::settings::Policy;
 use alloc::vec::Vec;
 use openraid_format::{SetName, ShapeFields, Superblock, Uuid};
-use openraid_units::{ArrayId, DriveId, Slot};
+use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 
 /// A command of the administrator.
 #[allow(clippy::large_enum_variant)] // commands are rare and moved a few times
@@ -152,11 +153,21 @@ pub enum AdminCommand {
         /// Which.
         array: ArrayId,
     },
-    /// Use all room of the smallest member or spare on each. Answer when the superblocks say so; then a resync makes parity or
-    /// copies of the new part agree.
+    /// Let hosts have no more than the first part of an array; nothing of the rest is lost, and a restart forgets it. Answer when
+    /// no request is in work beyond it.
+    LimitCapacity {
+        /// Which.
+        array: ArrayId,
+        /// The sectors that hosts have; all if there is none.
+        to: Option<Sectors>,
+    },
+    /// Use this size of each member. Answer when the superblocks say so; then a resync makes parity or copies of a new part agree.
+    /// Hosts must have no more already than what is left of a smaller array.
     Resize {
         /// Which.
         array: ArrayId,
+        /// Sectors of each member.
+        to: UsedSize,
     },
     /// Change the shape of an array to this one. Spares become members. Answer when the superblocks say so; then the
     /// data moves.

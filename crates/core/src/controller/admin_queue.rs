@@ -17,6 +17,8 @@ pub(crate) enum Waiting {
     Stop(ArrayId),
     /// Until the superblocks say that the shape of an array changes.
     Reshape(SetId),
+    /// Until no request is in work beyond the size of an array.
+    Limit(ArrayId),
     /// Until the journal's last superblocks are durable.
     DetachJournal,
     /// Until this generation of the journal's superblocks, with the discard, is durable.

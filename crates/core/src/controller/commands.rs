@@ -93,8 +93,12 @@ impl Controller {
             AdminCommand::CountHosts { array } => self.count_hosts(array),
             AdminCommand::Rename { array, name } => self.rename(array, name),
             AdminCommand::CancelReshape { array } => self.cancel_reshape(array),
-            AdminCommand::Resize { array } => {
-                let begun = self.begin_reshape(array, ReshapeGoal::AllRoom).map(Waiting::Reshape);
+            AdminCommand::LimitCapacity { array, to } => {
+                let begun = self.begin_limit(array, to, actions).map(|()| Waiting::Limit(array));
+                return self.answer_later(token, begun, actions);
+            }
+            AdminCommand::Resize { array, to } => {
+                let begun = self.begin_reshape(array, ReshapeGoal::Used(to)).map(Waiting::Reshape);
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::Reshape { array, new } => {
@@ -189,6 +193,7 @@ impl Controller {
                 Waiting::DetachJournal => self.journal.check_detached(&mut self.base, &mut self.sets),
                 Waiting::Discard(generation) => self.journal.check_discarded(generation),
                 Waiting::Reshape(set) => self.check_reshape_begun(set),
+                Waiting::Limit(array) => self.check_limited(array),
             };
             let Some(result) = result else {
                 at += 1;

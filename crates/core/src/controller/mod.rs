@@ -333,7 +333,7 @@ impl Controller {
     fn hand_signals_on(&mut self, actions: &mut Actions) {
         while let Some(signal) = self.sets.take_signal() {
             match signal {
-                Signal::CopyLost(set) => self.cache.invalidate_set(set),
+                Signal::CopyLost(set) | Signal::EndCut(set) => self.cache.invalidate_set(set),
                 Signal::FlushFailed => self.requests.wake_all(),
                 Signal::Ended(set) => {
                     self.journal.wait_for_set_to_return(self.sets.get(set));

@@ -1,15 +1,19 @@
 //! The administrator changes the shape of an array.
 
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use openraid_format::Superblock;
-use openraid_units::{ArrayId, SetId};
+use openraid_units::{ArrayId, Sectors, SetId};
 
+use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome, MemberState};
-use crate::array::reshape_plan::{plan_reshape, plan_resize, PlanKind, ReshapeGoal, ReshapePlan};
+use crate::array::reshape_plan::{plan_reshape, plan_resize, PlanKind, Present, ReshapeGoal, ReshapePlan};
 use crate::array::set::{Member, Set};
 use crate::array::start::rows_max_of;
+use crate::array::used_size::SizeError;
 use crate::background::reshape_state::ReshapeTask;
+use crate::call::Call;
 use crate::controller::Controller;
 use crate::geometry::change::ShapeChange;
 use crate::geometry::shape::Side;
@@ -21,8 +25,9 @@ impl Controller {
     pub(crate) fn begin_reshape(&mut self, array: ArrayId, goal: ReshapeGoal) -> Result<SetId, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get(id);
-        check_ready(set)?;
+        check_ready(set, goal)?;
         let plan = plan_of(set, goal, &[])?;
+        self.check_cut(array, &plan)?;
         let (limits, now) = (&self.base.limits, self.base.now);
         check_frames(&plan, limits)?;
         let rows_max = rows_max_of(limits, plan.change.on(Side::New), set.block(), 0)?;
@@ -49,7 +54,7 @@ impl Controller {
         joining: &[Superblock],
     ) -> Result<ReshapePlan, AdminError> {
         let set = self.sets.get(self.arrays.set_of(&self.sets, array)?);
-        check_ready(set)?;
+        check_ready(set, goal)?;
         let plan = plan_of(set, goal, joining)?;
         check_frames(&plan, &self.base.limits)?;
         Ok(plan)
@@ -60,7 +65,11 @@ impl Controller {
         let set = self.sets.get(id);
         let geometry = set.shape().on(Side::Old);
         let gathers = matches!(geometry, Geometry::Parity(_));
-        self.arrays.get_mut(set.array()).fit(&self.base.limits, geometry.full_stripe(), gathers);
+        let stripe = geometry.full_stripe();
+        let array = self.arrays.get_mut(set.array());
+        array.fit(&self.base.limits, stripe, gathers);
+        let whole = array.whole(|set| self.sets.get(set).shape());
+        array.forget_limit_of(whole);
     }
 
     /// The answer to the command that began a change, if there is one already. A change whose dirty data has no room is given
@@ -80,6 +89,55 @@ impl Controller {
 }
 
 impl Controller {
+    /// Let hosts have no more than the first part of an array.
+    pub(crate) fn begin_limit(
+        &mut self,
+        id: ArrayId,
+        to: Option<Sectors>,
+        actions: &mut Actions,
+    ) -> Result<(), AdminError> {
+        let set = self.arrays.set_of(&self.sets, id)?;
+        if self.sets.get(set).tasks.reshape().is_some() {
+            return Err(AdminError::NotPossible("the array changes its shape; wait for the end"));
+        }
+        let array = self.arrays.get_mut(id);
+        if array.is_span() {
+            return Err(AdminError::NotPossible("this is a span of a nested array, which needs all of it"));
+        }
+        let (whole, granule) = (array.whole(|set| self.sets.get(set).shape()), array.granule());
+        let to = to.map_or(whole, |to| to.round_down(granule));
+        if to.is_zero() || to > whole {
+            return Err(AdminError::Refused(format!("hosts can have {granule} to {whole} of the array")));
+        }
+        array.limit_to(to);
+        array.forget_limit_of(whole);
+        let call = &mut Call::new(&mut self.base, actions);
+        call.notice(&self.sets, (set, None), None, NoticeKind::CapacityLimited { to });
+        Ok(())
+    }
+
+    /// The answer to the command that has made an array smaller for hosts, if no request is in work beyond it any more.
+    pub(crate) fn check_limited(&self, id: ArrayId) -> Option<Result<AdminOutcome, AdminError>> {
+        let Some(array) = self.arrays.find(id) else { return Some(Err(AdminError::Offline)) };
+        let capacity = array.capacity(|set| self.sets.get(set).shape());
+        (!self.requests.reach_beyond(id, capacity.bytes())).then_some(Ok(AdminOutcome::Done))
+    }
+
+    /// Hosts must have no more already than what a change leaves.
+    fn check_cut(&self, id: ArrayId, plan: &ReshapePlan) -> Result<(), AdminError> {
+        let Some(left) = plan.cuts_to() else { return Ok(()) };
+        let has = self.arrays.get(id).capacity(|set| self.sets.get(set).shape());
+        if has > left {
+            return Err(AdminError::Refused(SizeError::Cuts { has, left }.to_string()));
+        }
+        if self.requests.reach_beyond(id, left.bytes()) {
+            return Err(AdminError::NotPossible(
+                "requests are in work beyond the new end of the array; ask again in a moment",
+            ));
+        }
+        Ok(())
+    }
+
     /// The change of an array's shape turns around at the next position at which it can.
     pub(crate) fn cancel_reshape(&mut self, array: ArrayId) -> Result<AdminOutcome, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
@@ -103,7 +161,7 @@ const NO_ROOM: AdminError = AdminError::NotPossible(
 );
 
 /// Can a change begin in the state in which the set is?
-fn check_ready(set: &Set) -> Result<(), AdminError> {
+fn check_ready(set: &Set, goal: ReshapeGoal) -> Result<(), AdminError> {
     if set.metadata.is_none() || !set.is_running() {
         return Err(AdminError::Offline);
     }
@@ -113,7 +171,9 @@ fn check_ready(set: &Set) -> Result<(), AdminError> {
     if let Some(task) = set.tasks.current() {
         return Err(AdminError::TaskRuns(task.kind()));
     }
-    if !set.missing().is_empty() {
+    if goal.is_without_redundancy() {
+        check_alone(set)?;
+    } else if !set.missing().is_empty() {
         return Err(AdminError::NotPossible("members are missing: add drives and wait for the rebuild first"));
     }
     if !set.is_consistent_everywhere() {
@@ -132,6 +192,17 @@ fn check_ready(set: &Set) -> Result<(), AdminError> {
         return Err(AdminError::NotPossible("a member did not flush: restart the server first; see `openraid show`"));
     }
     Ok(())
+}
+
+/// RAID 0 has neither spares nor members that have failed: Linux md refuses such an array.
+fn check_alone(set: &Set) -> Result<(), AdminError> {
+    let is_over = |member: &&Member| !member.is_removed() && member.state() != MemberState::InSync;
+    match set.members().iter().find(is_over) {
+        Some(_) => Err(AdminError::NotPossible(
+            "RAID 0 has no spares and no members that have failed: take them out first (openraid remove)",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Can a stripe of the new shape be moved in the memory that there is?
@@ -153,9 +224,10 @@ fn plan_of(set: &Set, goal: ReshapeGoal, joining: &[Superblock]) -> Result<Resha
     };
     let (members, mut spares) = (of_state(MemberState::InSync), of_state(MemberState::Spare));
     spares.extend_from_slice(joining);
+    let present = Present { common, members: &members, spares: &spares, missing: set.missing() };
     let plan = match goal {
-        ReshapeGoal::Shape(new) => plan_reshape(common, &members, &spares, new),
-        ReshapeGoal::AllRoom => plan_resize(common, &[members.as_slice(), &spares].concat()),
+        ReshapeGoal::Shape(new) => plan_reshape(&present, new),
+        ReshapeGoal::Used(to) => plan_resize(common, &[members.as_slice(), &spares].concat(), to),
     };
     let plan = plan.map_err(|error| AdminError::Refused(error.to_string()))?;
     match &set.bitmap {

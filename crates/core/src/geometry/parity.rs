@@ -6,6 +6,7 @@
 
 use super::divisor::Divisor;
 use super::{check_capacity, GeometryError, Level, Rotation, SetSpec, Split};
+use crate::slots::SlotSet;
 use alloc::vec::Vec;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot, StripeIndex};
 
@@ -104,6 +105,13 @@ impl Parity {
     #[must_use]
     pub const fn level(&self) -> Level {
         self.level
+    }
+    /// The slots that have parity in all stripes.
+    pub(crate) fn slots_without_data(&self) -> SlotSet {
+        match self.rotation {
+            Rotation::ParityLast => (self.data_columns..self.members).map(Slot).collect(),
+            _ => SlotSet::EMPTY,
+        }
     }
     /// The layout.
     #[must_use]

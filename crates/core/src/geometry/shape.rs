@@ -320,6 +320,14 @@ impl Shape {
         self.geometries().all(|geometry| geometry.is_redundant_without(missing))
     }
 
+    /// Have these slots no data on any side, but parity alone?
+    pub(crate) fn is_without_data(&self, slots: SlotSet) -> bool {
+        self.geometries().all(|geometry| match geometry {
+            Geometry::Parity(parity) => slots.minus(parity.slots_without_data()).is_empty(),
+            _ => slots.is_empty(),
+        })
+    }
+
     /// The most copies that a block has.
     #[inline]
     pub(crate) const fn copies(&self) -> u16 {

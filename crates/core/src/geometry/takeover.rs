@@ -5,7 +5,7 @@
 //! | from, to | condition | slots |
 //! | --- | --- | --- |
 //! | 0 to 4, 5 | equal members | one more, empty: the parity, last |
-//! | 4, 5 to 0 | parity last and missing, no bitmap | the parity's goes |
+//! | 4, 5 to 0 | parity last and missing; a bitmap goes with it | the parity's goes |
 //! | 4 to 5, 5 to 4 | parity last | the same |
 //! | 1 to 5 | two slots, whole pages | the same |
 //! | 5 to 1 | two slots | the same |
@@ -49,7 +49,6 @@ impl Levelled {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct State {
     missing: SlotSet,
-    has_bitmap: bool,
     /// RAID 0: do all members have the same number of chunks?
     members_are_equal: bool,
 }
@@ -80,6 +79,10 @@ impl Takeover {
     pub(crate) const fn spec<'a>(&self, sizes: &'a [Sectors]) -> SetSpec<'a> {
         let Levelled { level, members, chunk, layout, member_size } = self.to;
         SetSpec { level, members, chunk, layout, member_size, member_sizes: sizes }
+    }
+    /// The sectors that are used of each member after it.
+    pub(crate) const fn member_size(&self) -> Sectors {
+        self.to.member_size
     }
     /// The slot that the member of a slot had before; `None` for an empty slot. `missing` is the state before.
     pub(crate) fn source(&self, slot: Slot, missing: SlotSet) -> Option<Slot> {
@@ -128,8 +131,6 @@ pub enum NoTakeover {
         /// The slot of the parity.
         parity: Slot,
     },
-    /// RAID 4 or 5 to 0: RAID 0 has no bitmap.
-    Bitmap,
     /// Another number of slots is needed.
     Slots {
         /// The level.
@@ -177,7 +178,6 @@ impl fmt::Display for NoTakeover {
                 f,
                 "the set becomes RAID 0 when the parity member in slot {parity} is removed, and only this one: remove it first"
             ),
-            Self::Bitmap => f.write_str("RAID 0 has no write-intent bitmap: remove the bitmap first"),
             Self::Slots { from, to, members } => {
                 let needed = match (from, to) {
                     (Level::Raid5, Level::Raid6) => "at least 3",
@@ -227,7 +227,9 @@ impl fmt::Display for Way {
         f.write_str(match (self.from, self.to) {
             (Level::Raid1 | Level::Raid4, Level::Raid6) => "change it to RAID 5 first, and then to RAID 6",
             (Level::Raid6, Level::Raid1 | Level::Raid4) => "change it to RAID 5 first",
-            (Level::Raid1, Level::Raid4) | (Level::Raid4, Level::Raid1) => "change it to RAID 5 first",
+            (Level::Raid1, Level::Raid4) | (Level::Raid4, Level::Raid1) | (Level::Raid6, Level::Raid0) => {
+                "change it to RAID 5 first"
+            }
             _ => "make a new array, and copy the data",
         })
     }
@@ -240,13 +242,12 @@ impl fmt::Display for Way {
 pub(crate) fn takeover(
     from: &SetSpec<'_>,
     missing: SlotSet,
-    has_bitmap: bool,
     to_level: Level,
     to_layout: Option<u32>,
 ) -> Result<Takeover, NoTakeover> {
     let mut chunks = from.member_sizes.iter().map(|size| size.get().checked_div(from.chunk.get()));
     let first = chunks.next();
-    let state = State { missing, has_bitmap, members_are_equal: chunks.all(|count| Some(count) == first) };
+    let state = State { missing, members_are_equal: chunks.all(|count| Some(count) == first) };
     look_up(&Levelled::of(from), &state, to_level, to_layout)
 }
 
@@ -334,9 +335,6 @@ fn parity_to_striped(from: &Levelled, state: &State) -> Result<Takeover, NoTakeo
     let parity = Slot(from.members - 1);
     if state.missing & SlotSet::first_n(from.members) != SlotSet::one(parity) {
         return Err(NoTakeover::ParityNotMissing { parity });
-    }
-    if state.has_bitmap {
-        return Err(NoTakeover::Bitmap);
     }
     let to = Levelled { level: Level::Raid0, members: from.members - 1, layout: 0, ..*from };
     Ok(Takeover { to, moves: SlotMoves::Kept(from.members) })
@@ -448,7 +446,7 @@ mod tests {
 
     /// Whole chunks of 64 KiB, so that all levels use everything.
     const SIZE: Sectors = Sectors(512);
-    const NONE_MISSING: State = State { missing: SlotSet::EMPTY, has_bitmap: false, members_are_equal: true };
+    const NONE_MISSING: State = State { missing: SlotSet::EMPTY, members_are_equal: true };
 
     fn set(level: Level, members: u16, chunk: u64, layout: u32) -> Levelled {
         Levelled { level, members, chunk: Sectors(chunk), layout, member_size: SIZE }
@@ -573,7 +571,7 @@ mod tests {
                 member_size: Sectors::ZERO,
                 member_sizes: sizes,
             };
-            takeover(&spec, SlotSet::EMPTY, false, Level::Raid10, None)
+            takeover(&spec, SlotSet::EMPTY, Level::Raid10, None)
         };
         let ten = striped(&[Sectors(170), Sectors(160), Sectors(175)]).expect("ten chunks each");
         let spec = ten.spec(&[]);
@@ -626,8 +624,6 @@ mod tests {
             let parity = NoTakeover::ParityNotMissing { parity: Slot(3) };
             assert_eq!(refused(&last, &without(missing), Raid0, None), parity);
         }
-        let mapped = State { has_bitmap: true, ..without(&[3]) };
-        assert_eq!(refused(&last, &mapped, Raid0, None), NoTakeover::Bitmap);
         assert_eq!(refused(&set(Raid6, 5, 16, 2), none, Raid5, None), NoTakeover::QMoves);
         assert_eq!(refused(&set(Raid6, 5, 16, 18), &without(&[0, 1]), Raid5, None), NoTakeover::Missing);
         let mirror = set(Raid1, 3, 0, 0);

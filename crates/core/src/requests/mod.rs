@@ -21,7 +21,7 @@ mod waits;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
-use openraid_units::{Bytes, Instant};
+use openraid_units::{ArrayId, Bytes, Instant};
 
 #[cfg(test)]
 use crate::events::RequestKind;
@@ -130,6 +130,12 @@ impl Requests {
     /// Number of requests of hosts so far.
     pub(crate) const fn admitted(&self) -> u64 {
         self.admitted
+    }
+
+    /// Is a request of an array, or read-ahead, in work that goes beyond this size?
+    pub(crate) fn reach_beyond(&self, array: ArrayId, size: Bytes) -> bool {
+        let end = |request: &Request| request.asked().offset.get().saturating_add(request.asked().len);
+        self.iter().any(|request| request.array() == array && end(request) > size.get())
     }
 
     /// Number of requests of read-ahead.

@@ -123,7 +123,7 @@ pub struct ReshapeInput {
     /// The new layout, as mdadm names it.
     #[serde(default)]
     layout: Option<String>,
-    /// `max`: use all room of the members, after smaller drives were replaced. Without the fields above.
+    /// The used size of each member, as in `20G`; `max`: all room, after smaller drives were replaced. Without the fields above.
     #[serde(default)]
     size: Option<String>,
     /// Use the drives even if they hold something, which is lost.

@@ -300,9 +300,14 @@ pub struct ReshapeArguments {
     /// The new layout
     #[arg(long, value_name = "LAYOUT")]
     pub layout: Option<String>,
-    /// `max`: use all room of the members, after smaller drives were replaced
-    #[arg(short = 'z', long, value_name = "max", conflicts_with_all = ["members", "raid_devices", "level", "chunk", "layout", "file_size"])]
+    /// The size that is used of each member; `max`: all room, after smaller drives were replaced. A smaller size needs
+    /// --array-size before
+    #[arg(short = 'z', long, value_name = "SIZE", conflicts_with_all = ["members", "raid_devices", "level", "chunk", "layout", "file_size"])]
     pub size: Option<String>,
+    /// Let hosts have the first part of the array only, before it becomes smaller; `max`: all of it again. Nothing is lost, and
+    /// the next server forgets it
+    #[arg(short = 'Z', long, value_name = "SIZE", conflicts_with_all = ["members", "raid_devices", "level", "chunk", "layout", "size", "plan", "cancel", "follow", "file_size"])]
+    pub array_size: Option<String>,
     /// Only say what would happen: steps, room, time, risks
     #[arg(long, visible_alias = "dry-run", conflicts_with = "follow")]
     pub plan: bool,

@@ -3,7 +3,8 @@
 use openraid_core::admin::{ReshapeStage, ReshapeStatus, WriteCache};
 use openraid_core::array::reshape_plan::PlanKind;
 use openraid_core::geometry::{Geometry, Level, SetSpec};
-use openraid_format::{Direction, ShapeFields, Superblock};
+use openraid_format::{Direction, MdLevel, ShapeFields, Superblock};
+use openraid_status::shell::command_with;
 use openraid_status::{OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
 use openraid_units::{Bytes, Sectors};
 
@@ -36,26 +37,25 @@ pub fn shape(fields: &ShapeFields, size: Sectors) -> ShapeModel {
 
 /// The geometry of a shape whose members use this size each.
 pub fn geometry(fields: &ShapeFields, member_size: Sectors) -> Option<Geometry> {
+    // Only RAID 0 asks for each one.
+    let member_sizes = vec![member_size; usize::from(fields.raid_disks)];
     let spec = SetSpec {
         level: Level::from_md(fields.level.number())?,
         members: fields.raid_disks,
         chunk: fields.chunk,
         layout: fields.layout,
         member_size,
-        member_sizes: &[],
+        member_sizes: &member_sizes,
     };
     Geometry::new(&spec).ok()
 }
 
 /// A change that is under way, in the model.
-pub fn change(status: &ReshapeStatus, member_size: Sectors) -> ReshapeModel {
-    let of = |fields: &ShapeFields| {
-        let size = geometry(fields, member_size).map_or(Sectors::ZERO, |geometry| geometry.capacity());
-        shape(fields, size)
-    };
+pub fn change(status: &ReshapeStatus) -> ReshapeModel {
+    let [before, after] = status.capacities;
     let mut model = ReshapeModel {
-        from: of(&status.from),
-        to: of(&status.to),
+        from: shape(&status.from, before),
+        to: shape(&status.to, after),
         direction: status.direction.to_string(),
         stage: match status.stage {
             ReshapeStage::Draining => ReshapeStageWord::Draining,
@@ -88,6 +88,7 @@ pub fn recorded(superblock: &Superblock) -> Option<ReshapeModel> {
     let status = ReshapeStatus {
         from: found.old,
         to: found.new,
+        capacities: [size(&found.old), size(&found.new)],
         direction: found.direction,
         stage: ReshapeStage::Moving,
         moved,
@@ -95,7 +96,7 @@ pub fn recorded(superblock: &Superblock) -> Option<ReshapeModel> {
         total,
         position: found.position,
     };
-    Some(change(&status, found.size))
+    Some(change(&status))
 }
 
 /// The change that the newest of these superblocks describes for an array. A trial start in memory goes on with the change.
@@ -136,7 +137,8 @@ pub fn advice(change: &ReshapeModel) -> Vec<String> {
 /// Both shapes.
 pub fn from_to(change: &ReshapeModel) -> String {
     if change.from.text == change.to.text {
-        return format!("{}, more of each member", change.to.text);
+        let how = if change.to.size_bytes < change.from.size_bytes { "less" } else { "more" };
+        return format!("{}, {how} of each member", change.to.text);
     }
     format!("{} -> {}", change.from.text, change.to.text)
 }
@@ -189,7 +191,7 @@ pub fn other_sizes(all: &[OtherSizeModel]) -> Option<String> {
 pub fn steps(plan: &ReshapePlanModel, kind: PlanKind) -> Vec<String> {
     let mut steps = Vec::new();
     let added: Vec<&str> = plan.joins.iter().filter(|join| !join.is_spare).map(|join| join.member.as_str()).collect();
-    if !added.is_empty() {
+    if !added.is_empty() && !is_striped(&plan.from) {
         steps.push(format!("{} joins the array as a spare", added.join(", ")));
     }
     steps.push("cached writes go to the members, and writes go through from then on".into());
@@ -199,11 +201,38 @@ pub fn steps(plan: &ReshapePlanModel, kind: PlanKind) -> Vec<String> {
             "data moves to its new places while hosts read and write; the position is recorded again and again".into(),
         );
     }
-    steps.push(format!("the superblocks record the new shape; hosts get {}", human(Bytes(plan.to.size_bytes))));
+    steps.push(match kind {
+        PlanKind::Cut(_) => {
+            "the superblocks record the smaller size; what was beyond it is no data of the array any longer".into()
+        }
+        _ => format!("the superblocks record the new shape; hosts get {}", human(Bytes(plan.to.size_bytes))),
+    });
+    if is_striped(&plan.to) {
+        steps.push(
+            "a write-intent bitmap goes with the redundancy; from then on the loss of any member loses data".into(),
+        );
+    }
     if let PlanKind::Resize(_) = kind {
         steps.push("a resync makes parity or copies of the new part agree".into());
     }
+    if is_striped(&plan.from) {
+        steps.push(match added.as_slice() {
+            [] => "no drive is named: there is no redundancy until `openraid add` has filled each new slot".into(),
+            _ => format!("{} joins the array and is filled; until then there is no redundancy", added.join(", ")),
+        });
+    }
     steps
+}
+
+/// Has a shape no redundancy? Then no drive can join before the change.
+fn is_striped(shape: &ShapeModel) -> bool {
+    shape.level == MdLevel::Raid0.to_string()
+}
+
+/// The step before all others, if hosts have the end of the array still.
+pub fn cut_off_first(array: &str, left: Sectors) -> String {
+    let order = command_with("reshape", [array], &format!("--array-size {}K", left.get() / 2));
+    format!("FIRST: `{order}` cuts off the end of the array for hosts; nothing of it is lost yet, so look whether all is there")
 }
 
 /// What may go wrong or be slower.
@@ -234,7 +263,11 @@ pub fn plan(plan: &ReshapePlanModel) -> String {
     facts.row(["to", &plan.to.text]);
     facts.row(["size", &format!("{} -> {}", human(Bytes(plan.from.size_bytes)), human(Bytes(plan.to.size_bytes)))]);
     for join in &plan.joins {
-        let how = if join.is_spare { "a spare of the array" } else { "added first" };
+        let how = match join.is_spare {
+            true => "a spare of the array",
+            false if is_striped(&plan.from) => "added then",
+            false => "added first",
+        };
         facts.row([format!("slot {}", join.slot), format!("{} ({how})", join.member)]);
     }
     for (number, step) in plan.steps.iter().enumerate() {
@@ -281,8 +314,12 @@ fn time(plan: &ReshapePlanModel) -> String {
 
 /// The question before a change begins.
 pub fn question(plan: &ReshapePlanModel) -> String {
+    let lost = match plan.from.size_bytes.saturating_sub(plan.to.size_bytes) {
+        0 => String::new(),
+        bytes => format!("; the last {} of the array are lost for good", human(Bytes(bytes))),
+    };
     format!(
-        "{}: {} -> {} ({} -> {}), {}",
+        "{}: {} -> {} ({} -> {}), {}{lost}",
         plan.array,
         plan.from.text,
         plan.to.text,

@@ -98,6 +98,7 @@ impl Server {
             Command::Check { array, kind } => self.check(&array, kind),
             Command::StopCheck { array } => self.stop_check(&array),
             Command::CancelReshape { array } => self.cancel_reshape(&array),
+            Command::LimitSize { array, to, yes } => self.limit_size(&array, &to, yes),
             Command::Reshape { array, members, raid_devices, level, chunk, layout, size, plan, overwrite, yes } => {
                 let order = ReshapeOrder { members, raid_devices, level, chunk, layout, size, plan, overwrite, yes };
                 self.reshape(&array, &order)

@@ -12,13 +12,14 @@ use openraid_runtime::service::{ServiceError, ServiceStatus};
 use openraid_status::shell::{command, command_with};
 use openraid_status::{EventName, NewSlotModel, ReshapePlanModel, ShapeModel};
 use openraid_sys::Use;
-use openraid_units::{ArrayId, DriveId, Sectors};
+use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 
 use super::member_orders::Consent;
 use super::members::{check_free, set_status, JoinOutcome};
 use super::named::ServedMembers;
 use super::news::{plain, News};
 use super::orders::{outcome_of, wait_while};
+use super::resize::cut_off_first;
 use super::view::{survives_losses, ServedArray};
 use super::Server;
 use crate::control::ServerAnswer;
@@ -73,26 +74,36 @@ impl Server {
         }
         let fresh = self.fresh_members(&status, &served, order)?;
         let asked = asked_shape(common, order).map_err(|failure| failure.of(name))?;
-        let joining = fresh.iter().map(|text| self.look_at_new(text, common, order.overwrite));
-        let joining = joining.collect::<Result<Vec<_>, _>>()?;
-        let superblocks = joining.iter().map(|new| new.superblock.clone()).collect();
         let step = next_step(common.shape(), common.size, asked);
-        let planned = self.handle.plan_reshape(set, ReshapeGoal::Shape(step), superblocks);
-        let planned = planned.map_err(|error| Failure::from(error).of(name))?;
+        let plan = |superblocks| {
+            let planned = self.handle.plan_reshape(set, ReshapeGoal::Shape(step), superblocks);
+            planned.map_err(|error| Failure::from(error).of(name))
+        };
+        // A RAID 0 takes no drive: drives join what it becomes.
+        let joined = if common.level == MdLevel::Raid0 { plan(Vec::new())?.after(common) } else { common.clone() };
+        let joining = fresh.iter().map(|text| self.look_at_new(text, &joined, order.overwrite));
+        let joining = joining.collect::<Result<Vec<_>, _>>()?;
+        let planned = plan(joining.iter().map(|new| new.superblock.clone()).collect())?;
         let mut model = plan_model(&served.name, &status, array, &planned, &joining, order);
-        model.steps.extend(later_steps(common, step, asked, &mut model.to));
+        model.steps.extend(later_steps(&planned.after(common), step, asked, &mut model.to));
         let unnamed = self.unnamed_in_file(&served, &model);
         model.risks.extend(unnamed.clone());
+        let cut_off_first = cut_off_first(name, array, &planned);
+        let is_refused = cut_off_first.is_some();
+        model.steps.splice(0..0, cut_off_first);
         model.text = text::plan(&model);
         if order.plan {
             return Ok(ServerAnswer::ReshapePlan(Box::new(model)));
         }
-        if !order.yes {
+        if !order.yes && !is_refused {
             return Ok(ServerAnswer::Confirm { text: text::question(&model), name: name.into() });
         }
         let (has_more, changes_level) = (step != asked, common.level != asked.level);
         let goal = (has_more || changes_level).then_some(asked);
-        self.begin_reshape(&served, set, (step, goal), order, &joining, unnamed)
+        match common.level {
+            MdLevel::Raid0 => self.begin_on_striped(&served, set, (step, goal), order, &joining, unnamed),
+            _ => self.begin_reshape(&served, set, (step, goal), order, &joining, unnamed),
+        }
     }
 
     /// The named drives that are no spares of the array yet.
@@ -198,6 +209,44 @@ impl Server {
         self.done(format!("the change of shape of {name} has begun; watch it with `{follow}`{became}"), name)
     }
 
+    /// A RAID 0 gets its new level, and then the named drives join it. A drive that cannot join changes nothing of the level.
+    fn begin_on_striped(
+        &self,
+        served: &ServedArray,
+        set: ArrayId,
+        (step, goal): (ShapeFields, Option<ShapeFields>),
+        order: &ReshapeOrder,
+        joining: &[NewMemberSeen],
+        unnamed: Option<String>,
+    ) -> Result<ServerAnswer, Failure> {
+        let name = &served.name;
+        outcome_of(name, self.handle.admin(AdminCommand::Reshape { array: set, new: step }))?;
+        self.keep_shape_goal(served, goal);
+        let consent = Consent { overwrite: order.overwrite, split: order.yes };
+        for new in joining {
+            let why = match self.join(served, set, &new.spec, consent) {
+                Ok(JoinOutcome::Joined(_)) => continue,
+                Ok(JoinOutcome::Confirm { text }) => Failure::refused(text),
+                Err(failure) => failure,
+            };
+            let order = command("add", [name, &new.spec]);
+            let text = format!(
+                "{name} is {} now, and {} does not join it: {}; without a drive in each slot there is no redundancy: `{order}`",
+                step.level, new.spec, why.text
+            );
+            return Err(Failure { text, ..why });
+        }
+        self.note(name);
+        joining.iter().for_each(|new| self.let_in(&new.spec));
+        let unnamed: String = unnamed.map(|note| format!("\n  {note}")).into_iter().collect();
+        let follow = command_with("show", [name], "--follow");
+        let text = match joining {
+            [] => format!("{name} is {} now, without redundancy until `openraid add` has filled each slot", step.level),
+            _ => format!("{name} is {} now, and is filled: watch it with `{follow}`", step.level),
+        };
+        self.done(text + &unnamed, name)
+    }
+
     /// What has moved moves back.
     pub(super) fn cancel_reshape(&self, name: &str) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
@@ -225,10 +274,10 @@ impl Server {
 
     /// Note the changes of shape that are under way: at its end, a change is no longer in the status.
     pub(super) fn note_reshapes(&self, status: &ServiceStatus) {
-        let found = status.arrays.iter().filter_map(|view| {
-            let size = view.status.superblock.as_ref()?.size;
-            Some((view.status.array, text::change(view.status.reshape.as_ref()?, size)))
-        });
+        let found = status
+            .arrays
+            .iter()
+            .filter_map(|view| Some((view.status.array, text::change(view.status.reshape.as_ref()?))));
         let (mut state, now) = (self.state(), Instant::now());
         found.for_each(|(array, change)| state.reshapes.see(array, change, now));
     }
@@ -259,7 +308,7 @@ impl Server {
 }
 
 /// The set whose shape is to change.
-fn only_set(served: &ServedArray) -> Result<ArrayId, Failure> {
+pub(super) fn only_set(served: &ServedArray) -> Result<ArrayId, Failure> {
     match served.sets().as_slice() {
         [only] => Ok(*only),
         _ => Err(Failure::refused(format!(
@@ -275,7 +324,7 @@ fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields,
     let ReshapeOrder { raid_devices, level, chunk, layout, .. } = order;
     if named == 0 && raid_devices.is_none() && level.is_none() && chunk.is_none() && layout.is_none() {
         return Err(Failure::usage(
-            "say what shall change: --members DRIVE..., --raid-devices N, --level, --chunk, --layout or --size max",
+            "say what shall change: --members DRIVE..., --raid-devices N, --level, --chunk, --layout, --size or --array-size",
         ));
     }
     let md_level = match level {
@@ -289,6 +338,12 @@ fn asked_shape(common: &Superblock, order: &ReshapeOrder) -> Result<ShapeFields,
     let kept = match (common.level, md_level) {
         (MdLevel::Raid4 | MdLevel::Raid5, MdLevel::Raid6) => common.raid_disks + 1,
         (MdLevel::Raid6, MdLevel::Raid4 | MdLevel::Raid5) => common.raid_disks - 1,
+        (MdLevel::Raid0, MdLevel::Raid4 | MdLevel::Raid5) => common.raid_disks + 1,
+        (MdLevel::Raid0, MdLevel::Raid6) => common.raid_disks + 2,
+        (MdLevel::Raid0, MdLevel::Raid10) => 2 * common.raid_disks,
+        (MdLevel::Raid4 | MdLevel::Raid5, MdLevel::Raid0) => common.raid_disks - 1,
+        (MdLevel::Raid10, MdLevel::Raid0) => common.raid_disks / 2,
+        (MdLevel::Raid1, MdLevel::Raid0) => 1,
         _ => common.raid_disks,
     };
     let freed = usize::from(common.raid_disks.saturating_sub(kept));
@@ -328,7 +383,8 @@ fn default_chunk(common: &Superblock, level: MdLevel) -> Sectors {
     let mirror = ShapeFields { raid_disks: 2, ..common.shape() };
     match (common.level, level) {
         (_, MdLevel::Raid1) => Sectors::ZERO,
-        (MdLevel::Raid1, _) => next_step(mirror, common.size, ShapeFields { level, ..mirror }).chunk,
+        // RAID 0 gets the same one as RAID 5.
+        (MdLevel::Raid1, _) => next_step(mirror, common.size, ShapeFields { level: MdLevel::Raid5, ..mirror }).chunk,
         _ => common.chunk,
     }
 }
@@ -361,7 +417,12 @@ pub(super) fn plan_model(
     let spares = array.members.iter().filter(|line| line.state == MemberState::Spare);
     let spares = spares.filter_map(|line| Some((name_of(line.drive?)?, true)));
     let added = joining.iter().map(|new| (new.spec.clone(), false));
-    let joins = (plan.from.raid_disks..plan.new.raid_disks).zip(spares.chain(added));
+    let missing: SlotSet = (0..plan.from.raid_disks).map(Slot).filter(|slot| !has_member(array, *slot)).collect();
+    let slots: Vec<u16> = match plan.kind {
+        PlanKind::Takeover(_) => plan.left_empty(missing).iter().map(|slot| slot.0).collect(),
+        _ => (plan.from.raid_disks..plan.new.raid_disks).collect(),
+    };
+    let joins = slots.into_iter().zip(spares.chain(added));
     let joins: Vec<NewSlotModel> =
         joins.map(|(slot, (member, is_spare))| NewSlotModel { slot, member, is_spare }).collect();
     let size = array.superblock.as_ref().map_or(Sectors::ZERO, |common| common.size);
@@ -390,6 +451,11 @@ pub(super) fn plan_model(
     };
     model.steps = text::steps(&model, plan.kind);
     model
+}
+
+/// Has a slot a member in sync?
+fn has_member(array: &ArrayStatus, slot: Slot) -> bool {
+    array.members.iter().any(|line| line.slot == Some(slot) && line.state == MemberState::InSync)
 }
 
 /// The command line that begins the change.

@@ -79,6 +79,7 @@ mod tests {
         let status = ReshapeStatus {
             from: fields(3),
             to: fields(4),
+            capacities: [Sectors(2 << 20), Sectors(3 << 20)],
             direction: Direction::Forward,
             stage: ReshapeStage::Moving,
             moved: Sectors(moved),
@@ -86,7 +87,7 @@ mod tests {
             total: Sectors(1 << 20),
             position: SetLba(moved),
         };
-        shape::change(&status, Sectors(1 << 20))
+        shape::change(&status)
     }
 
     #[test]

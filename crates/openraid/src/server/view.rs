@@ -272,11 +272,7 @@ fn set_model(
         last_check: None,
         last_complete_check: None,
         task: array.task.as_ref().map(|task| task_model(task, rates.of(array.array))),
-        shape: array
-            .reshape
-            .as_ref()
-            .zip(superblock)
-            .map(|(change, superblock)| crate::output::shape::change(change, superblock.size)),
+        shape: array.reshape.as_ref().map(crate::output::shape::change),
         other_sizes: other_sizes(view),
         stopping: array.stopping,
         forced: None,

@@ -21,6 +21,10 @@ pub fn run(arguments: &ReshapeArguments, context: &Context) -> Outcome {
             Ok(outcome)
         };
     }
+    if let Some(to) = &arguments.array_size {
+        let command = |yes| Command::LimitSize { array: arguments.array.clone(), to: to.clone(), yes };
+        return ask_to_confirm(context, &mut server, &command(arguments.yes), &command(true));
+    }
     let specs = arguments.members.iter().map(|member| lasting_spec(member)).collect::<Result<Vec<_>, _>>()?;
     let files = match arguments.file_size {
         Some(size) => Some(NewFiles::make(&specs, size)?),

@@ -40,7 +40,7 @@ impl Shard {
 
     /// Clients that connect from now on are told the size that an array has now.
     fn follow_size(&mut self, notice: &Notice) {
-        if notice.kind == NoticeKind::ReshapeFinished {
+        if matches!(notice.kind, NoticeKind::ReshapeFinished | NoticeKind::CapacityLimited { .. }) {
             if let Some(status) = self.shared.control.status(notice.array) {
                 self.exports.set_size(notice.array, status.capacity.bytes());
             }

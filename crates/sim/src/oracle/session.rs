@@ -125,6 +125,17 @@ impl Session {
         }
     }
 
+    /// The array ends earlier from now on, and all requests beyond that have been answered.
+    ///
+    /// # Panics
+    /// The array does not run.
+    pub fn learn_end(&mut self, world: &World) {
+        let capacity = world.controller().capacity(self.array).expect("the array runs").get();
+        if capacity < self.versions.capacity() {
+            self.versions.shrink(capacity);
+        }
+    }
+
     /// The possible content of each place.
     pub fn versions_mut(&mut self) -> &mut Versions {
         &mut self.versions

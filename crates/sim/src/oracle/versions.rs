@@ -284,6 +284,20 @@ impl Versions {
         self.capacity = capacity;
     }
 
+    /// The array ends at `capacity` bytes from now on, and no write beyond that is under way.
+    ///
+    /// # Panics
+    /// A write beyond that is under way.
+    pub fn shrink(&mut self, capacity: u64) {
+        self.split(capacity);
+        drop(self.extents.split_off(&capacity));
+        for version in &mut self.versions {
+            assert!(version.ended.is_some() || version.range.end <= capacity, "it is under way: {:?}", version.range);
+            version.range = version.range.start.min(capacity)..version.range.end.min(capacity);
+        }
+        self.capacity = capacity;
+    }
+
     /// Begin a read. Returns its identifier.
     pub fn begin_read(&mut self) -> u64 {
         let begun = self.tick();

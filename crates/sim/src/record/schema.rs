@@ -7,6 +7,7 @@ use openraid_core::admin::{
 use openraid_core::array::assemble::{
     layout_of, Assembly, FoundMark, Membership, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo,
 };
+use openraid_core::array::used_size::UsedSize;
 use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
 use openraid_core::limits::Limits;
@@ -211,7 +212,12 @@ choice!(AdminCommand {
     24 => Lose { drive },
     25 => Reshape { array, new },
     26 => CancelReshape { array },
-    27 => Resize { array },
+    28 => Resize { array, to },
+    29 => LimitCapacity { array, to },
+});
+choice!(UsedSize {
+    0 => Max,
+    1 => Of(sectors),
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },

@@ -3,6 +3,7 @@
 
 use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminCommand, AdminError, Health};
+use openraid_core::array::used_size::UsedSize;
 use openraid_core::geometry::Level;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Content;
@@ -27,6 +28,23 @@ fn rig(seed: u64, shape: Shape, used: Sectors) -> Rig {
     rig
 }
 
+/// Begin a change, and cut the power at any step of it, or wait for its end. True if the power was cut.
+fn begin_or_cut(rig: &mut Rig, command: AdminCommand, cuts: bool) -> bool {
+    let token = rig.world.start_admin(command);
+    let steps = u32::try_from(rig.random.below(60)).expect("few");
+    rig.rest_or(steps);
+    if cuts && rig.random.below(4) > 0 {
+        rig.cut_and_boot();
+        return true;
+    }
+    rig.rest();
+    match rig.world.take_answer(token).expect("it has ended").result {
+        // After a cut, a resync goes first.
+        Ok(_) | Err(AdminError::TaskRuns(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// Returns the number of cuts.
 fn more_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
     let _case = Case::new(seed, shape);
@@ -36,14 +54,8 @@ fn more_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
     rig.session.run(&mut rig.world, &load, 40);
     let before = rig.status().capacity;
     while rig.status().superblock.expect("it has metadata").size < MEMBER_DATA {
-        let begun = rig.world.admin(AdminCommand::Resize { array: rig.array });
-        match begun {
-            Ok(_) => {}
-            // After a cut, a resync goes first.
-            Err(AdminError::TaskRuns(_)) => rig.rest(),
-            Err(error) => panic!("{error}"),
-        }
-        rig.session.hear(&mut rig.world);
+        let command = AdminCommand::Resize { array: rig.array, to: UsedSize::Max };
+        all += u32::from(begin_or_cut(&mut rig, command, cuts));
         rig.session.run(&mut rig.world, &load, 6);
         let steps = [3, 40, 300][rig.random.index(3)];
         rig.rest_or(steps);
@@ -102,7 +114,120 @@ fn members_without_more_room_and_far_copies_are_refused() {
         (Shape::raid10(0x201, 4, CHUNK), Sectors::kib(512), "far copies would move"),
     ] {
         let mut rig = rig(1, shape, used);
-        let refused = rig.world.admin(AdminCommand::Resize { array: rig.array }).expect_err("it cannot be");
+        let command = AdminCommand::Resize { array: rig.array, to: UsedSize::Max };
+        let refused = rig.world.admin(command).expect_err("it cannot be");
         assert!(refused.to_string().contains(says), "{refused}");
     }
+}
+
+/// The host stops to use the end of the array, an administrator cuts the end off, and then the members are used less, while
+/// hosts write and the power is cut. Then the members are used as before again. Returns the number of cuts.
+fn less_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
+    let _case = Case::new(seed, shape);
+    let (cuts, bitmap) = (!seed.is_multiple_of(4), seed.is_multiple_of(2));
+    let options = RigOptions { cuts, bitmap, bitmap_chunk: Some(4096), ..RigOptions::new(seed) };
+    let (mut rig, mut all) = (Rig::new(shape, options.with_cache(seed)), 0);
+    let load = load(&rig);
+    rig.session.run(&mut rig.world, &load, 60);
+    let whole = rig.status().capacity;
+    let to = MEMBER_DATA - Sectors::kib(64 + 64 * (seed % 8));
+    let left = Shape { data: to, ..shape }.geometry().capacity();
+    let resize = |rig: &Rig| AdminCommand::Resize { array: rig.array, to: UsedSize::Of(to) };
+    let limit = |rig: &Rig| AdminCommand::LimitCapacity { array: rig.array, to: Some(left) };
+    let command = resize(&rig);
+    let refused = rig.world.admin(command).expect_err("hosts have the end").to_string();
+    let needed = format!("--array-size {}K", left.get() / 2);
+    assert!(refused.contains(&needed), "{refused}");
+    while rig.status().superblock.expect("it has metadata").size != to {
+        let command = limit(&rig);
+        rig.world.admin(command).unwrap_or_else(|error| panic!("{error}"));
+        rig.session.hear(&mut rig.world);
+        assert_eq!(rig.status().capacity, left);
+        rig.session.learn_end(&rig.world);
+        let load = self::load(&rig);
+        rig.session.run(&mut rig.world, &load, 6);
+        let command = resize(&rig);
+        all += u32::from(begin_or_cut(&mut rig, command, cuts));
+    }
+    rig.rest();
+    assert_eq!(rig.status().capacity, left, "{}", rig.world.dump());
+    rig.session.learn_end(&rig.world);
+    check_regions(&rig, bitmap);
+    rig.judge();
+    // What lay beyond the end is not data of the array any more.
+    rig.world
+        .admin(AdminCommand::Resize { array: rig.array, to: UsedSize::Max })
+        .unwrap_or_else(|error| panic!("{error}"));
+    rig.rest();
+    assert_eq!(rig.status().capacity, whole);
+    rig.session.learn_capacity(&rig.world, Content::Anything);
+    let load = self::load(&rig);
+    rig.session.run(&mut rig.world, &load, 30);
+    rig.rest();
+    check_regions(&rig, bitmap);
+    rig.judge();
+    all
+}
+
+fn check_regions(rig: &Rig, bitmap: bool) {
+    let status = rig.status();
+    let covers = status.superblock.as_ref().and_then(openraid_format::sync_size).expect("it is redundant");
+    let regions = status.bitmap.map(|bitmap| bitmap.regions);
+    assert_eq!(regions, bitmap.then(|| covers.get().div_ceil(8)), "{}", rig.world.dump());
+}
+
+#[test]
+fn less_of_each_member_under_writes_and_cuts() {
+    let mut all = 0;
+    for seed in seeds(24, 2000) {
+        for shape in [
+            Shape::raid1(2),
+            Shape::raid5(3, CHUNK),
+            Shape::raid6(5, CHUNK),
+            Shape::new(Level::Raid4, 0, 4, CHUNK),
+            Shape::raid10(0x102, 4, CHUNK),
+            Shape::raid10(0x102, 3, CHUNK),
+            Shape::raid10(0x10201, 4, CHUNK),
+        ] {
+            all += less_of_each_under_cuts(seed, shape);
+        }
+    }
+    assert!(all > 100, "only {all} cuts");
+}
+
+#[test]
+fn sizes_that_no_member_can_have_are_refused() {
+    let mut rig = rig(1, Shape::raid5(3, CHUNK), Sectors::kib(512));
+    for (to, says) in [
+        (Sectors::kib(515), "ask for 512 KiB"),
+        (Sectors(3), "ask for 16 KiB"),
+        (Sectors::mib(3), "the smallest has 1.5 MiB"),
+        (Sectors::kib(512), "has this shape already"),
+    ] {
+        let command = AdminCommand::Resize { array: rig.array, to: UsedSize::Of(to) };
+        let refused = rig.world.admin(command).expect_err("it cannot be");
+        assert!(refused.to_string().contains(says), "{refused}");
+    }
+    for to in [Sectors::mib(3), Sectors::ZERO] {
+        let command = AdminCommand::LimitCapacity { array: rig.array, to: Some(to) };
+        let refused = rig.world.admin(command).expect_err("it cannot be");
+        assert!(refused.to_string().contains("hosts can have"), "{refused}");
+    }
+}
+
+/// An administrator who only looks whether the end is needed loses nothing.
+#[test]
+fn hosts_get_the_end_back_that_was_cut_off_for_a_trial() {
+    let mut rig = Rig::new(Shape::raid5(3, CHUNK), RigOptions::new(5));
+    let load = load(&rig);
+    rig.session.run(&mut rig.world, &load, 60);
+    let whole = rig.status().capacity;
+    for to in [Some(whole / 2), None, Some(whole)] {
+        rig.session.drain(&mut rig.world);
+        rig.world.admin(AdminCommand::LimitCapacity { array: rig.array, to }).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(rig.status().capacity, to.unwrap_or(whole));
+        let beyond = rig.world.read(rig.array, whole.bytes().get() - 4096, 4096);
+        assert_eq!(beyond.is_ok(), to != Some(whole / 2), "{beyond:?}");
+    }
+    rig.judge();
 }
