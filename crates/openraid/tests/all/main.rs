@@ -45,6 +45,7 @@ mod sinks;
 mod spans;
 mod start_problems;
 mod stopped;
+mod striped;
 mod two_programs;
 mod unread;
 mod words;

@@ -1,4 +1,5 @@
-//! Larger drives: an array that is served uses their room when the last smaller one has been replaced.
+//! Larger drives: an array that is served uses their room when the last smaller one has been replaced. An array whose end an
+//! administrator has cut off uses less of each member, or fewer members.
 
 use crate::support::client::Client;
 use crate::support::{noise, Lab, Server, WRITE};
@@ -44,9 +45,72 @@ fn larger_drives_give_their_room_when_the_last_small_one_is_replaced() {
 }
 
 #[test]
-fn another_size_than_all_and_other_wishes_with_it_are_refused() {
+fn an_array_is_cut_off_for_a_trial_and_then_made_smaller() {
+    let (lab, server, image) = served();
+    let socket = lab.path("nbd.sock");
+    let whole = image.len() as u64;
+    lab.line("reshape data --size 8M").refused(65, &["--array-size 16384K", "nothing is lost yet"]);
+    lab.line("reshape data --size 8M --plan")
+        .expect(0)
+        .says(&["FIRST: `openraid reshape data --array-size 16384K`", "no data of the array any longer"]);
+    lab.line("reshape data --array-size 16M").refused(65, &["requests beyond that are refused", "--yes"]);
+    lab.line("reshape data --array-size 99M --yes").refused(65, &["hosts can have"]);
+    let mut old = Client::open(&socket, "data");
+    lab.line("reshape data --array-size 16M --yes").expect(0).says(&["until it is served again", "--array-size max"]);
+    assert_ne!(old.ask(WRITE, whole - 4096, &[1; 4096]), 0, "the end is cut off");
+    assert_eq!(old.ask(WRITE, (16 << 20) - 4096, &image[(16 << 20) - 4096..16 << 20]), 0);
+    assert_eq!(Client::open(&socket, "data").size(), 16 << 20);
+    lab.line("reshape data --array-size max").expect(0).says(&["hosts have all of data again"]);
+    assert_eq!(Client::open(&socket, "data").size(), whole);
+    assert_eq!(old.ask(WRITE, whole - 4096, &image[image.len() - 4096..]), 0, "nothing was lost");
+
+    lab.line("grow data -Z 16M --yes").expect(0);
+    lab.line("reshape data --size 8M").refused(65, &["are lost for good", "--yes"]);
+    lab.line("reshape data --size 8M --yes").expect(0).says(&["data has 16 MiB now"]);
+    lab.wait_for("data", |array| array["size_bytes"] == 16 << 20 && array["shape"].is_null());
+    lab.line("check data --follow").expect(0);
+    lab.wait_for_events(|texts| {
+        let has = |event: &str| texts.iter().any(|text| text.starts_with(&format!("{event:?}: \"data: ")));
+        has("CapacityLimited") && has("ReshapeFinished")
+    });
+    server.stop();
+    let content = lab.line("copy-out data").expect(0).out;
+    assert!(content.len() == 16 << 20 && content[..] == image[..16 << 20], "the content has changed");
+}
+
+#[test]
+fn an_array_gets_fewer_members_when_its_end_is_cut_off_and_there_is_room() {
+    let lab = Lab::new("fewer");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 d3").expect(0);
+    let server = lab.serve(&["data"]);
+    let size = lab.show("data")["size_bytes"].as_u64().expect("a size");
+    let image = noise(13, usize::try_from(size).expect("small"));
+    let mut client = Client::open(&lab.path("nbd.sock"), "data");
+    for (number, part) in image.chunks(1 << 20).enumerate() {
+        assert_eq!(client.ask(WRITE, (number << 20) as u64, part), 0);
+    }
+    lab.line("reshape data --raid-devices 3 --plan").refused(65, &["(--size)"]);
+    lab.line("reshape data --array-size 24M --yes").expect(0);
+    lab.line("reshape data --size 8M --yes").expect(0);
+    lab.wait_for("data", |array| array["size_bytes"] == 24 << 20 && array["shape"].is_null());
+    lab.line("reshape data --raid-devices 3").refused(65, &["--array-size 16384K"]);
+    lab.line("reshape data --array-size 16M --yes").expect(0);
+    lab.line("reshape data --raid-devices 3 --yes").expect(0);
+    lab.wait_for("data", |array| array["size_bytes"] == 16 << 20 && array["shape"].is_null());
+    lab.line("check data --follow").expect(0);
+    assert_eq!(lab.show("data")["members"][3]["state"], "spare");
+    server.stop();
+    let content = lab.line("copy-out data").expect(0).out;
+    assert!(content.len() == 16 << 20 && content[..] == image[..16 << 20], "the content has changed");
+}
+
+#[test]
+fn a_size_without_meaning_and_other_wishes_with_it_are_refused() {
     let (lab, server, _) = served();
-    lab.line("reshape data --size 10M").refused(64, &["--size max"]);
+    lab.line("reshape data --size ten").refused(64, &["--size ten"]);
+    lab.line("reshape data --size 8193K").refused(65, &["ask for 8 MiB"]);
+    lab.line("reshape data --size 10G").refused(65, &["the smallest has"]);
     lab.line("reshape data --size max --chunk 16K").refused(64, &["--chunk"]);
+    lab.line("reshape data --array-size 8M --size 8M").refused(64, &["--size"]);
     server.stop();
 }

@@ -47,4 +47,5 @@ mod sharing;
 mod silent;
 mod stories;
 mod streams;
+mod striped;
 mod write_hole;

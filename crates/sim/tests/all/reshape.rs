@@ -11,6 +11,7 @@ use openraid_sim::drive::Defect;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Members};
 use openraid_sim::rig::Loss;
+use openraid_sim::shape::MEMBER_DATA;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{MemberLba, Sectors, Slot};
 
@@ -385,4 +386,62 @@ fn striped_mirrors_under_writes_and_cuts() {
         }
     }
     assert!(all > 25, "only {all} cuts");
+}
+
+/// The end of the array is cut off, and then the array gets fewer members, while hosts write and the power is cut. Returns the
+/// number of cuts.
+fn fewer_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
+    let _case = Case::new(seed, to);
+    let (mut all, cuts) = (0, !seed.is_multiple_of(4));
+    let used = Some(MEMBER_DATA - Sectors::kib(256));
+    let mut rig = Rig::new(from, RigOptions { cuts, used, ..options(seed) }.with_cache(seed));
+    let load = load(&rig);
+    rig.session.run(&mut rig.world, &load, 60);
+    let left = Shape { data: MEMBER_DATA - Sectors::kib(256), ..to }.geometry().capacity();
+    let command = |rig: &Rig| AdminCommand::Reshape { array: rig.array, new: fields(&to) };
+    let order = command(&rig);
+    let refused = rig.world.admin(order).expect_err("hosts have the end").to_string();
+    assert!(refused.contains(&format!("--array-size {}K", left.get() / 2)), "{refused}");
+    while rig.status().superblock.expect("it has metadata").shape() != fields(&to) {
+        let limit = AdminCommand::LimitCapacity { array: rig.array, to: Some(left) };
+        rig.world.admin(limit).unwrap_or_else(|error| panic!("{error}"));
+        rig.session.hear(&mut rig.world);
+        rig.session.learn_end(&rig.world);
+        let order = command(&rig);
+        rig.world.admin(order).unwrap_or_else(|error| panic!("{error}"));
+        rig.session.hear(&mut rig.world);
+        all += run_to_the_end(&mut rig, cuts);
+        rig.rest();
+    }
+    rig.shape = to;
+    let status = rig.status();
+    let spares = status.members.iter().filter(|member| member.state == MemberState::Spare).count();
+    assert_eq!((status.capacity, spares), (left, usize::from(from.members - to.members)), "{}", rig.world.dump());
+    rig.session.learn_end(&rig.world);
+    rig.judge();
+    all
+}
+
+#[test]
+fn fewer_members_under_writes_and_cuts() {
+    let mut all = 0;
+    for seed in seeds(16, 2000) {
+        for (from, to) in [
+            (Shape::raid5(4, CHUNK), Shape::raid5(3, CHUNK)),
+            (Shape::raid5(5, CHUNK), Shape::raid5(3, CHUNK)),
+            (Shape::raid6(6, CHUNK), Shape::raid6(5, CHUNK)),
+            (Shape::new(Level::Raid4, 0, 4, CHUNK), Shape::new(Level::Raid4, 0, 3, CHUNK)),
+        ] {
+            all += fewer_under_cuts(seed, from, to);
+        }
+    }
+    assert!(all > 25, "only {all} cuts");
+}
+
+#[test]
+fn fewer_members_without_room_after_the_data_are_refused_with_what_helps() {
+    let mut rig = Rig::new(Shape::raid5(5, CHUNK), RigOptions::new(1));
+    let command = AdminCommand::Reshape { array: rig.array, new: fields(&Shape::raid5(4, CHUNK)) };
+    let refused = rig.world.admin(command).expect_err("it cannot be").to_string();
+    assert!(refused.contains("(--size)"), "{refused}");
 }
