@@ -68,7 +68,7 @@ impl fmt::Display for SizeError {
             ),
             Self::Cuts { has, left } => write!(
                 f,
-                "hosts have {}, and the array would have {}: make what is on the array smaller, then cut off its end with \
+                "hosts have {}, and the array would have {}: make the data on the array smaller, then cut off its end with \
                  `openraid reshape ARRAY --array-size {}K` (nothing is lost yet), look whether all is there, and ask again",
                 has.readable(),
                 left.readable(),

@@ -162,7 +162,7 @@ pub enum AdminCommand {
         to: Option<Sectors>,
     },
     /// Use this size of each member. Answer when the superblocks say so; then a resync makes parity or copies of a new part agree.
-    /// Hosts must have no more already than what is left of a smaller array.
+    /// Hosts must have no more already than the part that is left of a smaller array.
     Resize {
         /// Which.
         array: ArrayId,

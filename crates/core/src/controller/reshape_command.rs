@@ -116,7 +116,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The answer to the command that has made an array smaller for hosts, if no request is in work beyond it any more.
+    /// The answer to the command that has made an array smaller for hosts, when no request is in work beyond it.
     pub(crate) fn check_limited(&self, id: ArrayId) -> Option<Result<AdminOutcome, AdminError>> {
         let Some(array) = self.arrays.find(id) else { return Some(Err(AdminError::Offline)) };
         let capacity = array.capacity(|set| self.sets.get(set).shape());

@@ -149,12 +149,18 @@ fn less_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
         let command = resize(&rig);
         all += u32::from(begin_or_cut(&mut rig, command, cuts));
     }
+    let load = self::load(&rig);
+    rig.session.run(&mut rig.world, &load, 6);
+    if cuts {
+        rig.cut_and_boot();
+        all += 1;
+    }
     rig.rest();
     assert_eq!(rig.status().capacity, left, "{}", rig.world.dump());
     rig.session.learn_end(&rig.world);
     check_regions(&rig, bitmap);
     rig.judge();
-    // What lay beyond the end is not data of the array any more.
+    // The sectors beyond the end are no data of the array any longer.
     rig.world
         .admin(AdminCommand::Resize { array: rig.array, to: UsedSize::Max })
         .unwrap_or_else(|error| panic!("{error}"));
@@ -215,7 +221,7 @@ fn sizes_that_no_member_can_have_are_refused() {
     }
 }
 
-/// An administrator who only looks whether the end is needed loses nothing.
+/// A trial loses nothing.
 #[test]
 fn hosts_get_the_end_back_that_was_cut_off_for_a_trial() {
     let mut rig = Rig::new(Shape::raid5(3, CHUNK), RigOptions::new(5));
