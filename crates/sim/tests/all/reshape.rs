@@ -410,7 +410,7 @@ fn fewer_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
         let order = command(&rig);
         rig.world.admin(order).unwrap_or_else(|error| panic!("{error}"));
         rig.session.hear(&mut rig.world);
-        all += run_to_the_end(&mut rig, cuts);
+        all += run_to_the_end(&mut rig, cuts, false);
         rig.rest();
     }
     rig.shape = to;
