@@ -183,10 +183,11 @@ fn open_to_hosts(
     let voice = Voice::start(arguments.status.then(Live::new));
     let voice = voice.map_err(|error| Failure::failed(format!("no thread for the output: {error}")))?;
     openraid_sys::memory::give_back();
+    // It fails if a signal has ended the service: that is no error, and the end follows.
+    let _ended = service.handle().accept();
     let started = Began { taken: &taken, offline: &offline, web: web.as_deref().map(http::announcement) };
     announce_ready(context, server, &socket, started)?;
     ready_fd.map_or(Ok(()), write_ready)?;
-    service.handle().accept()?;
     server.notifier().ready(&server.summary());
     warn_of_open_doors(context, service.addresses());
     Ok(Running { voice, events, tls, offline, control })

@@ -234,7 +234,7 @@ fn what_cannot_be_is_refused_with_what_would_help() {
     let names = ["d0", "d1", "d2"];
     lab.line("reshape data").refused(64, &["--members"]);
     lab.line("reshape data --raid-devices 4").refused(65, &["needs 1 more drive", "0 spares", "add 1"]);
-    lab.line("reshape data --raid-devices 2").refused(65, &["3 members", "ask for 4 or more"]);
+    lab.line("reshape data --raid-devices 2").refused(65, &["fewer members", "no room", "--size"]);
     lab.line("reshape data --raid-devices 3").refused(65, &["has this shape already"]);
     lab.line("reshape data --level 6").refused(65, &["needs 1 more drive", "0 spares"]);
     lab.line("reshape data --level 10").refused(65, &["RAID 5", "new array"]);
