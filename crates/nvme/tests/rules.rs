@@ -333,7 +333,7 @@ fn connect_is_refused_with_the_place_of_the_wrong_field() {
     assert_eq!(check(any, &|entry, _| in_capsule(entry, 1020)), (FINAL | 0x0f, 0));
     assert_eq!(check(any, &|entry, _| by_transport(entry, 1024)), (FINAL | 0x11, 0));
     assert_eq!(check(any, &|_, data| data.truncate(1020)), (FINAL | 0x0f, 0));
-    // I/O queues: a controller that is not there, another host, another place.
+    // An I/O queue of an unknown controller, and one of another host.
     assert_eq!(check((1, 31, 998), &|_, _| ()), (PARAMETERS, IN_DATA | 16));
     assert_eq!(check((1, 31, controller), &|_, data| data[0] ^= 1), (PARAMETERS, IN_DATA));
     assert_eq!(check((1, 31, controller), &|_, data| data[545] = b'z'), (PARAMETERS, IN_DATA | 512));

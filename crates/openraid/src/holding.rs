@@ -160,8 +160,8 @@ fn is_busy(busy: &[(Uuid, Failure)], seen: &[ArrayMember], text: &str) -> bool {
     seen.iter().any(|entry| entry.member == text && busy.iter().any(|(uuid, _)| *uuid == entry.array.0))
 }
 
-/// Members that were too slow for the look: another process that starts their array may have opened some of them in the same
-/// moment. Those of arrays without a lock are closed. Returns all that are to be opened again when their array is locked.
+/// Close the members that the look did not see, of arrays that are not locked: another process may have opened other members
+/// of the same array. Returns the closed and the held ones, to be opened again under the lock.
 fn close_unlocked(
     wanted: &[MemberSpec],
     seen: &[ArrayMember],
@@ -231,8 +231,7 @@ fn held_with_unnamed(
     opened: &[(OpenedMember, ProbedMember)],
     failed: &[(String, Failure)],
 ) -> Vec<(Uuid, Failure)> {
-    let quick: Vec<MemberSpec> =
-        unnamed.into_iter().filter(|spec| seen.iter().any(|entry| entry.member == spec.text)).collect();
+    let quick: Vec<MemberSpec> = unnamed.into_iter().filter(|spec| has_seen(seen, &spec.text)).collect();
     let (_, of_unnamed) = open_some(&quick, options(Use::ReadExclusive));
     held(seen, opened, failed.iter().chain(&of_unnamed))
 }

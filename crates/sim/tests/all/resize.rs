@@ -81,26 +81,28 @@ fn more_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
     rig.rest();
     let status = rig.status();
     assert!(status.health == Health::Optimal && status.task.is_none(), "{}", rig.world.dump());
-    let covers = status.superblock.as_ref().and_then(openraid_format::sync_size).expect("it is redundant");
-    let regions = status.bitmap.map(|bitmap| bitmap.regions);
-    assert_eq!(regions, seed.is_multiple_of(2).then(|| covers.get().div_ceil(8)), "{}", rig.world.dump());
+    check_regions(&rig, seed.is_multiple_of(2));
     rig.judge();
     all
+}
+
+fn shapes() -> [Shape; 7] {
+    [
+        Shape::raid1(2),
+        Shape::raid5(3, CHUNK),
+        Shape::raid6(5, CHUNK),
+        Shape::new(Level::Raid4, 0, 4, CHUNK),
+        Shape::raid10(0x102, 4, CHUNK),
+        Shape::raid10(0x102, 3, CHUNK),
+        Shape::raid10(0x10201, 4, CHUNK),
+    ]
 }
 
 #[test]
 fn more_of_each_member_under_writes_and_cuts() {
     let mut all = 0;
     for seed in seeds(24, 2000) {
-        for shape in [
-            Shape::raid1(2),
-            Shape::raid5(3, CHUNK),
-            Shape::raid6(5, CHUNK),
-            Shape::new(Level::Raid4, 0, 4, CHUNK),
-            Shape::raid10(0x102, 4, CHUNK),
-            Shape::raid10(0x102, 3, CHUNK),
-            Shape::raid10(0x10201, 4, CHUNK),
-        ] {
+        for shape in shapes() {
             all += more_of_each_under_cuts(seed, shape);
         }
     }
@@ -186,15 +188,7 @@ fn check_regions(rig: &Rig, bitmap: bool) {
 fn less_of_each_member_under_writes_and_cuts() {
     let mut all = 0;
     for seed in seeds(24, 2000) {
-        for shape in [
-            Shape::raid1(2),
-            Shape::raid5(3, CHUNK),
-            Shape::raid6(5, CHUNK),
-            Shape::new(Level::Raid4, 0, 4, CHUNK),
-            Shape::raid10(0x102, 4, CHUNK),
-            Shape::raid10(0x102, 3, CHUNK),
-            Shape::raid10(0x10201, 4, CHUNK),
-        ] {
+        for shape in shapes() {
             all += less_of_each_under_cuts(seed, shape);
         }
     }
