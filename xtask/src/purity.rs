@@ -64,6 +64,7 @@ const TABLE: &[Imports] = &[
             "openraid-core",
             "openraid-parity",
             "openraid-nbd",
+            "openraid-nvme",
             "openraid-sys",
         ],
         external: &[],

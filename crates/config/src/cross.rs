@@ -41,7 +41,7 @@ pub fn check_uses(top: &Section<'_>) {
     if let Some(server) = top.table("server") {
         let journal = server.texts("journal", JOURNAL_DEVICES_MAX).unwrap_or_default();
         drives.note_all(&server, "journal", journal, "the drive");
-        for key in ["nbd", "nbd-tls"] {
+        for key in ["nbd", "nbd-tls", "nvme"] {
             for word in server.texts(key, LISTENS_MAX).unwrap_or_default().iter().filter(is_fixed) {
                 listens.note_as(&server, key, word, at_loopback(&word.text), "the address");
             }

@@ -51,6 +51,8 @@ pub struct DesiredServer {
     pub nbd_tls_key: Option<FileValue<PathBuf>>,
     /// Certificates of authorities, as PEM: a client of NBD over TLS must have a certificate of one of them.
     pub nbd_tls_client_ca: Option<FileValue<PathBuf>>,
+    /// Addresses of NVMe/TCP: `HOST:PORT`, or `PORT` on the loopback.
+    pub nvme: Option<FileValue<Vec<String>>>,
     /// Memory for payload.
     pub memory: Option<FileValue<Bytes>>,
     /// Memory for the cache.
@@ -77,6 +79,7 @@ impl DesiredServer {
             ("nbd-tls-certificate", differs(&self.nbd_tls_certificate, &other.nbd_tls_certificate)),
             ("nbd-tls-key", differs(&self.nbd_tls_key, &other.nbd_tls_key)),
             ("nbd-tls-client-ca", differs(&self.nbd_tls_client_ca, &other.nbd_tls_client_ca)),
+            ("nvme", differs(&self.nvme, &other.nvme)),
             ("memory", differs(&self.memory, &other.memory)),
             ("cache", differs(&self.cache, &other.cache)),
             ("drive-depth", differs(&self.drive_depth, &other.drive_depth)),
@@ -213,6 +216,8 @@ pub struct DesiredArray {
     pub members: Vec<String>,
     /// Names under which clients find it; empty: its own.
     pub exports: Vec<String>,
+    /// The names of the NVMe hosts that may use it; if nothing is given, all.
+    pub hosts: Option<Vec<String>>,
     /// The access that hosts have; if nothing is given, the access that was set.
     pub access: Option<FileValue<Access>>,
     /// Settings in the order of their names, `profile` first.

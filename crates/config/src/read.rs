@@ -24,6 +24,9 @@ pub const ARRAYS_MAX: usize = 256;
 pub const MEMBERS_MAX: usize = 256;
 /// Names of an array's exports.
 pub const EXPORTS_MAX: usize = 16;
+/// Names of the NVMe hosts of an array, and the length of such a name.
+pub const HOSTS_MAX: usize = 256;
+const HOST_BYTES_MAX: usize = 223;
 /// Spares of one file.
 pub const SPARES_MAX: usize = 256;
 /// Addresses, and unix sockets, on which a server listens.
@@ -43,6 +46,7 @@ const SERVER: &[&str] = &[
     "nbd-tls-certificate",
     "nbd-tls-key",
     "nbd-tls-client-ca",
+    "nvme",
     "memory",
     "cache",
     "drive-depth",
@@ -50,7 +54,7 @@ const SERVER: &[&str] = &[
     "journal",
 ];
 const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "client-ca", "names", "metrics-md", "drives"];
-const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
+const ARRAY: &[&str] = &["members", "exports", "hosts", "access", "settings"];
 const SPARE: &[&str] = &["member", "for", "span"];
 
 pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<DesiredState, Problems> {
@@ -149,10 +153,7 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
             }
         }
     };
-    let nbd = section.texts("nbd", LISTENS_MAX).map(|all| {
-        all.iter().for_each(|word| check_address(section, "nbd", word));
-        FileValue { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd") }
-    });
+    let (nbd, nvme) = (addresses(section, "nbd"), addresses(section, "nvme"));
     let nbd_unix = section.texts("nbd-unix", LISTENS_MAX).map(|all| {
         for word in all.iter().filter(|word| !word.text.starts_with('/')) {
             section.complain(word.at, "nbd-unix", &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
@@ -173,6 +174,7 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
         nbd_tls_certificate,
         nbd_tls_key,
         nbd_tls_client_ca,
+        nvme,
         memory: size("memory"),
         cache: size("cache"),
         drive_depth: depth
@@ -185,13 +187,18 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
 /// Addresses, texts of the file.
 type Addresses = Option<FileValue<Vec<String>>>;
 
+fn addresses(section: &Section<'_>, key: &str) -> Addresses {
+    section.texts(key, LISTENS_MAX).map(|all| {
+        all.iter().for_each(|word| check_address(section, key, word));
+        let line = section.reader.line(section.at_key(key));
+        FileValue { value: all.into_iter().map(|word| word.text).collect(), line }
+    })
+}
+
 /// Addresses of NBD over TLS, and its certificate, key and authorities.
 fn nbd_tls(section: &Section<'_>) -> (Addresses, [Option<FileValue<PathBuf>>; 3]) {
     let line = |key: &str| section.reader.line(section.at_key(key));
-    let all = section.texts("nbd-tls", LISTENS_MAX).map(|all| {
-        all.iter().for_each(|word| check_address(section, "nbd-tls", word));
-        FileValue { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd-tls") }
-    });
+    let all = addresses(section, "nbd-tls");
     let files = ["nbd-tls-certificate", "nbd-tls-key", "nbd-tls-client-ca"].map(|key| {
         let word = section.text(key)?;
         if !word.text.starts_with('/') {
@@ -309,7 +316,20 @@ fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<DesiredA
     let settings = section.table("settings").map(|section| settings(&section, words)).unwrap_or_default();
     let line = section.reader.line(section.at);
     let text = |all: Vec<Word>| all.into_iter().map(|word| word.text).collect();
-    Some(DesiredArray { id, line, members: text(members), exports: text(exports), access, settings })
+    let (members, exports, hosts) = (text(members), text(exports), hosts(section));
+    Some(DesiredArray { id, line, members, exports, hosts, access, settings })
+}
+
+fn hosts(section: &Section<'_>) -> Option<Vec<String>> {
+    let hosts = section.texts("hosts", HOSTS_MAX)?;
+    for word in &hosts {
+        let is_name = word.text.starts_with("nqn.") && word.text.len() <= HOST_BYTES_MAX;
+        if !is_name || word.text.contains(|c: char| c.is_control()) {
+            let remedy = "write what `nvme show-hostnqn` prints on the host";
+            section.complain(word.at, "hosts", &format!("{:?} is not the name of an NVMe host", word.text), remedy);
+        }
+    }
+    Some(hosts.into_iter().map(|word| word.text).collect())
 }
 
 fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<Setting> {

@@ -31,7 +31,7 @@ export const CRASH = { resync: "everything is read and made equal", bitmap: "onl
 export const FROM = { file: "configuration file", "command-line": "command line", set: "changed later" };
 /** Settings of the server, by their keys in the configuration file. */
 const KEYS = {
-  "nbd": "NBD at", "nbd-unix": "NBD at sockets of this machine", "nbd-tls": "NBD over TLS at", "nbd-tls-certificate": "Certificate of NBD", "nbd-tls-key": "Key of NBD", "nbd-tls-client-ca": "Authority of NBD clients",
+  "nbd": "NBD at", "nbd-unix": "NBD at sockets of this machine", "nbd-tls": "NBD over TLS at", "nbd-tls-certificate": "Certificate of NBD", "nbd-tls-key": "Key of NBD", "nbd-tls-client-ca": "Authority of NBD clients", "nvme": "NVMe/TCP at",
   "cache": "Cache", "journal": "Journal", "management.listen": "Console, API and Redfish at", "management.certificate": "Certificate of the console", "management.key": "Key of the console", "management.client-ca": "Authority of the console's clients",
   "management.names": "Names of this machine", "management.metrics-md": "Metrics under md's names", "management.drives": "Drives for new arrays", "care.idle-probe": "Idle drives are tried after", "care.smart": "Drives are asked for their health every",
   "care.slow-window": "Drives are compared over", "care.smartctl": "Program for the health of drives", "care.led": "Program for the lights of bays",

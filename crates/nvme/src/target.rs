@@ -301,6 +301,18 @@ impl NvmeTarget {
         Ok(())
     }
 
+    /// Is the array offered?
+    #[must_use]
+    pub fn has(&self, array: ArrayId) -> bool {
+        self.index_of(array).is_ok()
+    }
+
+    /// Number of ports: their ids count from 0.
+    #[must_use]
+    pub fn ports(&self) -> u16 {
+        u16::try_from(self.settings.ports.len()).expect("few ports")
+    }
+
     /// The hosts of an array.
     pub fn hosts(&self, array: ArrayId) -> impl Iterator<Item = AttachedHost<'_>> {
         let index = self.index_of(array).ok();

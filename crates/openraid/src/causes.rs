@@ -35,7 +35,9 @@ impl Cause for ServiceError {
             Self::Request(ReplyStatus::ReadOnly | ReplyStatus::Offline) => Exit::Refused,
             Self::Request(_) => Exit::Error,
             Self::Admin(AdminError::NotComparable(_)) => Exit::NotComparable,
-            Self::Shard(ShardError::Limits(_)) | Self::Order(_) | Self::Admin(_) => Exit::Refused,
+            Self::Shard(ShardError::Limits(_) | ShardError::Addresses(_)) | Self::Order(_) | Self::Admin(_) => {
+                Exit::Refused
+            }
         }
     }
 }

@@ -13,10 +13,12 @@ use std::collections::BTreeMap;
 use openraid_config::{Access, DesiredArray};
 use openraid_core::admin::{Policy, WriteCache};
 use openraid_format::{MdLevel, ShapeFields};
+use openraid_runtime::service::PathState;
 use openraid_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::departures::Departure;
+use crate::host_path::{self, PATH};
 use crate::server::DriveCacheOption;
 use crate::settings::{apply, is_reset};
 
@@ -115,7 +117,7 @@ impl KeptSettings {
         for (key, value) in settings {
             if key == PROFILE {
                 self.profile = Some(value.clone());
-                self.settings.retain(|key, _| [ACCESS, DRIVE_CACHE, READD].contains(&key.as_str()));
+                self.settings.retain(|key, _| [ACCESS, DRIVE_CACHE, READD, PATH].contains(&key.as_str()));
                 continue;
             }
             // A reset is a command; the stored value is that the policy is on.
@@ -146,6 +148,8 @@ pub struct SettingsPlan {
     pub access: Access,
     /// Are vanished members added again automatically?
     pub readd: Readd,
+    /// How NVMe hosts reach it.
+    pub path: PathState,
     /// Kept settings that do not apply here, and risks; one a line, without the array's name.
     pub notes: Vec<String>,
 }
@@ -161,6 +165,7 @@ pub fn plan(kept: &KeptSettings, file: Option<&DesiredArray>, able: Able, journa
         drive_cache: None,
         access: Access::default(),
         readd: Readd::default(),
+        path: PathState::Optimized,
         notes: Vec::new(),
     };
     if let Some(profile) = &profile {
@@ -194,6 +199,7 @@ impl SettingsPlan {
             ACCESS => value.parse().map(|access| self.access = access),
             DRIVE_CACHE => value.parse().map(|option| self.drive_cache = Some(option)),
             READD => value.parse().map(|readd| self.readd = readd),
+            PATH => host_path::read(value).map(|path| self.path = path),
             _ => apply(&mut self.policy, key, value, able.journal),
         };
         if let Err(why) = result {
@@ -229,6 +235,7 @@ mod tests {
             line: 1,
             members: Vec::new(),
             exports: Vec::new(),
+            hosts: None,
             access: None,
             settings: pairs(settings).into_iter().map(|(key, value)| Setting { key, value, line: 1 }).collect(),
         }

@@ -26,6 +26,7 @@ mod desired;
 mod events;
 pub mod exit;
 mod holding;
+mod host_path;
 #[cfg(test)]
 mod hostile;
 pub mod in_process;

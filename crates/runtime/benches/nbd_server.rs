@@ -61,8 +61,7 @@ fn serve(level: i32, count: u64, socket: &str) {
         ppl: false,
     };
     let array = service.handle().create(request).expect("an array").array;
-    let export =
-        ExportRequest { array, name: "disk".into(), description: String::new(), read_only: false, refused: None };
+    let export = ExportRequest::named(array, "disk");
     service.handle().export(&export).expect("an export");
     let _ = std::io::stdin().read(&mut [0]);
 }

@@ -1,4 +1,4 @@
-//! Runs the core on real members and exports arrays over NBD.
+//! Runs the core on real members and exports arrays over NBD and NVMe/TCP.
 //!
 //! ```text
 //!  client --NBD--> export --requests--> control (the core) --commands--> member (files, devices, RAM, remote)

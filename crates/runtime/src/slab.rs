@@ -57,19 +57,32 @@ impl<T> Slab<T> {
         self.len() == 0
     }
 
+    /// The key of the next entry.
+    ///
+    /// # Panics
+    /// There are 2^32 entries.
+    #[must_use]
+    pub fn next_key(&self) -> Key {
+        match self.free.last() {
+            Some(&index) => Key { index, generation: self.entries[index as usize].generation },
+            None => {
+                let index = u32::try_from(self.entries.len()).expect("limits keep tables far below 2^32 entries");
+                Key { index, generation: 0 }
+            }
+        }
+    }
+
     /// Insert a value.
     ///
     /// # Panics
     /// There are 2^32 entries.
     pub fn insert(&mut self, value: T) -> Key {
-        if let Some(index) = self.free.pop() {
-            let entry = &mut self.entries[index as usize];
-            entry.value = Some(value);
-            return Key { index, generation: entry.generation };
+        let key = self.next_key();
+        match self.free.pop() {
+            Some(index) => self.entries[index as usize].value = Some(value),
+            None => self.entries.push(Entry { generation: 0, value: Some(value) }),
         }
-        let index = u32::try_from(self.entries.len()).expect("limits keep tables far below 2^32 entries");
-        self.entries.push(Entry { generation: 0, value: Some(value) });
-        Key { index, generation: 0 }
+        key
     }
 
     /// The value of a key, if it is still in the table.
@@ -131,7 +144,9 @@ mod tests {
         let mut slab = Slab::default();
         let old = slab.insert('a');
         assert_eq!(slab.remove(old), Some('a'));
+        let next = slab.next_key();
         let new = slab.insert('b');
+        assert_eq!(new, next);
         assert_eq!(slab.remove(old), None);
         assert_eq!((slab.get(old), slab.get(new)), (None, Some(&'b')));
         assert_eq!(Key::from_token(new.token()), new);

@@ -181,13 +181,7 @@ fn victim(folder: &Path) {
     let service = openraid_runtime::Service::start(config).expect("a service");
     let members: Vec<String> = (0..4).map(|nth| folder.join(format!("m{nth}")).display().to_string()).collect();
     let array = service.handle().create(request(MdLevel::Raid5, Sectors::kib(64), &members)).expect("an array").array;
-    let export = openraid_runtime::service::ExportRequest {
-        array,
-        name: "disk".into(),
-        description: String::new(),
-        read_only: false,
-        refused: None,
-    };
+    let export = openraid_runtime::service::ExportRequest::named(array, "disk");
     service.handle().export(&export).expect("an export");
     std::fs::write(folder.join("ready"), "").expect("a file");
     loop {

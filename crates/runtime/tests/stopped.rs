@@ -35,8 +35,7 @@ fn serve(folder: &Path) -> ! {
     let local = ["m0", "m1"].map(|name| folder.join(name).display().to_string());
     let members: Vec<String> = remote.into_iter().chain(local).collect();
     let array = service.handle().create(request(MdLevel::Raid5, Sectors::kib(64), &members)).expect("an array").array;
-    let export =
-        ExportRequest { array, name: "disk".into(), description: String::new(), read_only: false, refused: None };
+    let export = ExportRequest::named(array, "disk");
     service.handle().export(&export).expect("an export");
     println!("ready");
     let _ = std::io::stdin().read(&mut [0]);

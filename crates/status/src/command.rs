@@ -174,6 +174,13 @@ pub enum Command {
         /// Its new name.
         to: String,
     },
+    /// Say how NVMe hosts reach an array by the addresses of this server.
+    Path {
+        /// The array.
+        array: String,
+        /// optimized, non-optimized or inaccessible.
+        state: String,
+    },
     /// Stop an array.
     Stop {
         /// The array.
@@ -327,6 +334,7 @@ impl Command {
             }
             Self::AfterLoss { array } => (array, "serve --after-loss".to_owned()),
             Self::Rename { array, to } => (array, format!("rename {to}")),
+            Self::Path { array, state } => (array, format!("path {state}")),
             Self::Stop { array, .. } => (array, "stop".to_owned()),
             Self::DiscardJournalled { array, lost: true } => (array, "give up what the journal holds".to_owned()),
             Self::Assemble { members, .. } => return Some((None, format!("assemble {}", members.join(" ")))),

@@ -397,6 +397,12 @@ impl Socket {
         }
     }
 
+    /// The TCP address of this side; `None` for a unix socket.
+    #[must_use]
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        address_of(&self.fd, libc::getsockname)
+    }
+
     /// The other side.
     #[must_use]
     pub fn peer(&self) -> &Peer {

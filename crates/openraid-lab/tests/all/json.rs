@@ -39,7 +39,8 @@ fn life() -> Vec<Value> {
     said.push(serde_json::from_str(copied.err.lines().last().expect("a line")).expect("JSON"));
     said.push(lab.pipe(&["copy-in", "data", "--json"], &noise(1, 1 << 20)).json());
     lab.configure("[care]\nled = \"/bin/true\"\nsmart = \"never\"\n");
-    let server = lab.serve(&["data", "--config", &lab.path("openraid.toml").display().to_string()]);
+    let file = lab.path("openraid.toml").display().to_string();
+    let server = lab.serve(&["data", "--config", &file, "--nvme", "127.0.0.1:0"]);
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
     say("list");
     say("show data");
@@ -53,6 +54,7 @@ fn life() -> Vec<Value> {
     say("explain data --record off");
     say("record data --out recorded --seconds 1");
     say("set data rebuild.rate=100M");
+    say("path data non-optimized");
     say("spare list data");
     say("check data");
     say("rename data other");

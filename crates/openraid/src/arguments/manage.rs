@@ -24,6 +24,16 @@ pub struct RenameArguments {
     pub to: String,
 }
 
+/// What `path` takes.
+#[derive(Args, Debug)]
+pub struct PathArguments {
+    /// Name of the array
+    pub array: String,
+    /// How hosts reach it by the addresses of this server
+    #[arg(value_name = "STATE", value_parser = crate::host_path::WORDS)]
+    pub state: String,
+}
+
 /// What `login` takes.
 #[derive(Args, Debug)]
 pub struct LoginArguments {

@@ -21,7 +21,7 @@ pub use journal::{
 };
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LocateArguments, LoginArguments,
-    MemberArguments, RecordArguments, RenameArguments, RepairArguments, ReplaceArguments, RequestWord,
+    MemberArguments, PathArguments, RecordArguments, RenameArguments, RepairArguments, ReplaceArguments, RequestWord,
     ReshapeArguments, SetArguments, ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
 };
 pub use offline::{
@@ -147,6 +147,13 @@ pub enum Verb {
                             the new name."
     )]
     Rename(RenameArguments),
+    /// Say how NVMe hosts reach a served array by the addresses of this server: hosts with several paths choose by it
+    #[command(
+        long_about = "Say how NVMe hosts reach a served array by the addresses of this server: hosts with several paths \
+                            choose by it (ANA).\n\nHosts are told at once, and the state is kept for the next start. On an \
+                            inaccessible path hosts wait, or use another path."
+    )]
+    Path(PathArguments),
     /// Pause rebuild, resync and check of an array
     Pause(ArrayArgument),
     /// Resume after `pause`
@@ -255,6 +262,7 @@ impl Verb {
             Self::Repair(_) => "repair",
             Self::Pause(_) => "pause",
             Self::Rename(_) => "rename",
+            Self::Path(_) => "path",
             Self::Resume(_) => "resume",
             Self::Stop(_) => "stop",
             Self::Erase(_) => "erase",

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// What `serve` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without --nbd and --nbd-unix, clients find the arrays at nbd://127.0.0.1:10809/NAME. A service of a configuration \
-file listens only where the file says. Plain NBD has neither \
+Without --nbd, --nbd-unix and --nvme, clients find the arrays at nbd://127.0.0.1:10809/NAME. A service of a configuration \
+file listens only where the file says. Plain NBD and NVMe/TCP have neither \
 passwords nor encryption: listen on a network address only if every host on that network may read and write the arrays. The \
 configuration file can name addresses with TLS (server.nbd-tls).
 
@@ -28,6 +28,7 @@ Scripts wait with `openraid show NAME --wait SECONDS`, or with --ready-fd, which
 Examples:
   openraid serve data
   openraid serve data --nbd 0.0.0.0:10809 --nbd-unix /run/data.sock --status
+  openraid serve data --nvme 0.0.0.0:4420
   openraid serve --scan /dev/disk/by-id
   openraid serve /dev/sdb /dev/sdc /dev/sdd
   openraid serve --level 5 --name scratch ram:1G ram:1G ram:1G
@@ -42,6 +43,10 @@ pub struct ServeArguments {
     /// Listen on a unix socket; may be given several times
     #[arg(long, value_name = "PATH")]
     pub nbd_unix: Vec<PathBuf>,
+    /// Listen for NVMe/TCP hosts: HOST:PORT, or PORT on the loopback; may be given several times. Port 4420 is usual. Each array
+    /// is a subsystem, and `nvme discover` lists them. Without --nbd there is then no NBD
+    #[arg(long, value_name = "HOST:PORT")]
+    pub nvme: Vec<String>,
     /// Keep the listening sockets open in a parent process, which starts the server and starts it again when it dies. Hosts that
     /// connect meanwhile wait. With systemd, openraid.socket does this
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use openraid_config::{Access as ArrayAccess, ArrayId as DesiredId, DesiredArray, DesiredState};
 use openraid_core::admin::{AdminCommand, WriteCache};
-use openraid_runtime::service::{ExportRequest, ServiceStatus};
+use openraid_runtime::service::{AllowedHosts, ExportRequest, Nqn, ServiceStatus};
 
 use super::members::set_status;
 use super::settings::{never_protected, without_effect};
@@ -125,6 +125,7 @@ impl Server {
             served.exports = exports;
             served.access = plan.access;
             served.readd = plan.readd;
+            served.path = plan.path;
             served.profile.clone_from(&plan.profile);
         });
         notes.extend(self.carry_out_plan(&status, &served, &plan));
@@ -211,6 +212,9 @@ impl Server {
             description: String::new(),
             read_only,
             refused: served.refused.clone(),
+            identity: served.started.as_ref().map(|started| started.superblock.set_uuid),
+            hosts: allowed_hosts(self.desired_of(served).as_ref()),
+            path: served.path,
         };
         self.handle.export(&request).map_err(|error| Failure::from(error).of(&served.name))
     }
@@ -242,6 +246,15 @@ impl Server {
         if let Some(served) = self.state().arrays.iter_mut().find(|served| served.name == name) {
             change(served);
         }
+    }
+}
+
+/// The NVMe hosts that may use an array.
+pub(super) fn allowed_hosts(desired: Option<&DesiredArray>) -> AllowedHosts {
+    match desired.and_then(|desired| desired.hosts.as_ref()) {
+        // The file was checked: each of them is a name.
+        Some(hosts) => AllowedHosts::Listed(hosts.iter().filter_map(|host| Nqn::new(host).ok()).collect()),
+        None => AllowedHosts::Any,
     }
 }
 

@@ -269,7 +269,9 @@ fn is_protected(status: &ServiceStatus, served: &ServedArray) -> bool {
 /// Can hosts of other machines connect here? Those of this machine go down with it.
 fn is_remote(address: &ListenAddress) -> bool {
     match address {
-        ListenAddress::Tcp(address) | ListenAddress::Tls(address) => !address.ip().is_loopback(),
+        ListenAddress::Tcp(address) | ListenAddress::Tls(address) | ListenAddress::Nvme(address) => {
+            !address.ip().is_loopback()
+        }
         ListenAddress::Unix(_) => false,
     }
 }

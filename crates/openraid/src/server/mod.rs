@@ -49,7 +49,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use openraid_runtime::service::ServiceStatus;
+use openraid_format::Uuid;
+use openraid_runtime::service::{Nqn, ServiceStatus};
 use openraid_runtime::ServiceHandle;
 use openraid_status::uri::encoded;
 use openraid_status::EventName;
@@ -139,14 +140,26 @@ pub enum ListenAddress {
     Unix(std::path::PathBuf),
     /// Host and port, over TLS.
     Tls(std::net::SocketAddr),
+    /// Host and port of NVMe/TCP.
+    Nvme(std::net::SocketAddr),
 }
 
 impl ListenAddress {
-    /// The address of an export here.
+    /// The addresses of an array here: one for each of its exports, or that of its subsystem.
+    fn uris(&self, exports: &[String], identity: Option<Uuid>) -> Vec<String> {
+        match (self, identity) {
+            (Self::Nvme(_), Some(identity)) => vec![self.uri(Nqn::of_uuid(identity.0).as_str())],
+            (Self::Nvme(_), None) => Vec::new(),
+            _ => exports.iter().map(|name| self.uri(name)).collect(),
+        }
+    }
+
+    /// The address of an export or a subsystem here.
     pub fn uri(&self, export: &str) -> String {
         let escaped = |text: &str| encoded(text, b"/:");
         match self {
             Self::Tcp(address) => format!("nbd://{address}/{}", escaped(export)),
+            Self::Nvme(address) => format!("nvme+tcp://{address}/{export}"),
             Self::Tls(address) => format!("nbds://{address}/{}", escaped(export)),
             Self::Unix(path) => {
                 format!("nbd+unix:///{}?socket={}", escaped(export), escaped(&path.display().to_string()))
@@ -414,8 +427,10 @@ impl Server {
         add_readd(&mut model, served);
         care::add_health(&mut model, state);
         displaced::add_displaced(&mut model, state);
-        let reached = model.exports.iter().filter(|_| served.refused.is_none());
-        model.addresses = reached.flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
+        if served.refused.is_none() {
+            let identity = served.started.as_ref().map(|started| started.superblock.set_uuid);
+            model.addresses = self.listens.iter().flat_map(|at| at.uris(&model.exports, identity)).collect();
+        }
         self.add_alarms(&mut model, served, status, state);
         output::sentence::add_texts(&mut model);
         Some(model)

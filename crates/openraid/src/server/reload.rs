@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use openraid_config::{ArrayId, DesiredArray, DesiredSchedule, DesiredSink, DesiredSpare, DesiredState};
 
-use super::desired::{ArrayPlan, InForce};
+use super::desired::{allowed_hosts, ArrayPlan, InForce};
 use super::members::set_status;
 use super::news::plain;
 use super::view::ServedArray;
@@ -53,6 +53,11 @@ impl Server {
         let all: Vec<ServedArray> = self.state().arrays.clone();
         for served in all {
             let (old, new) = (before.desired_for(&served), now.desired_for(&served));
+            let hosts = allowed_hosts(new);
+            if hosts != allowed_hosts(old) {
+                self.handle.set_hosts(served.array, hosts)?;
+                model.applied.push(format!("{}: hosts changed; others are disconnected", served.name));
+            }
             if new.is_some() || old.is_some() {
                 self.follow_file(&served, new, &mut model)?;
             } else {

@@ -15,6 +15,7 @@ use super::view::{unprotected, ServedArray};
 use super::Server;
 use crate::control::ServerAnswer;
 use crate::exit::Failure;
+use crate::host_path::{self, PATH};
 use crate::kept::{KeptSettings, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::output;
 use crate::settings;
@@ -67,6 +68,18 @@ impl Server {
             text.push_str(&format!("\nnote: {note}"));
         }
         self.done(text, name)
+    }
+
+    /// Change how NVMe hosts reach an array by the addresses of this server.
+    pub(super) fn set_path(&self, name: &str, state: &str) -> Result<ServerAnswer, Failure> {
+        let path = host_path::read(state).map_err(Failure::usage)?;
+        let served = self.find(name)?;
+        self.registry.refuse_if_locked()?;
+        self.handle.set_path(served.array, path).map_err(|error| Failure::from(error).of(name))?;
+        self.change_served(name, |served| served.path = path);
+        let notes = self.keep(&served, &[(PATH.into(), state.into())], None);
+        let notes: String = notes.iter().map(|note| format!("\nnote: {note}")).collect();
+        self.done(format!("{name}: NVMe hosts are told that the paths to this server are {state}{notes}"), name)
     }
 
     /// The effect of settings. Nothing is changed.

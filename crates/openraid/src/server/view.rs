@@ -10,7 +10,7 @@ use openraid_core::reason::FailReason;
 use openraid_core::slots::SlotSet;
 use openraid_format::{DeviceFlags, FeatureMap, MdLevel, Superblock};
 use openraid_runtime::member::DeviceNames;
-use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
+use openraid_runtime::service::{ArrayView, DriveView, PathState, ServiceStatus, StartedArray};
 use openraid_status::OtherSizeModel;
 use openraid_units::{ArrayId, ArrayLevel, Bytes, Nanos, Sectors, Slot};
 
@@ -47,6 +47,8 @@ pub struct ServedArray {
     pub profile: Option<String>,
     /// Do members that vanished come back by themselves?
     pub readd: Readd,
+    /// How NVMe hosts reach it.
+    pub path: PathState,
     /// The crash that would lose acknowledged writes, as it is marked.
     pub mark: Option<LostWith>,
     /// Why hosts are refused, if acknowledged writes may be lost.
@@ -64,8 +66,8 @@ impl ServedArray {
     /// A raw drive.
     pub fn raw(name: &str, array: ArrayId) -> Self {
         let (exports, access, profile) = (vec![name.into()], Access::default(), None);
-        let (readd, mark, refused) = (Readd::default(), None, None);
-        Self { name: name.into(), array, started: None, exports, access, profile, readd, mark, refused }
+        let (readd, path, mark, refused) = (Readd::default(), PathState::Optimized, None, None);
+        Self { name: name.into(), array, started: None, exports, access, profile, readd, path, mark, refused }
     }
 
     /// Its identity, as the registry has it; a raw drive has none.

@@ -16,10 +16,11 @@ pub struct Forms {
 }
 
 /// Verbs that answer with one sentence.
-const DONE: [&str; 14] = [
+const DONE: [&str; 15] = [
     "add",
     "fail",
     "locate",
+    "path",
     "pause",
     "remove",
     "rename",

@@ -22,6 +22,7 @@ pub mod list;
 pub mod locate;
 pub mod login;
 pub mod man;
+mod path;
 pub mod pause;
 pub mod recheck;
 pub mod record;
@@ -115,6 +116,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Repair(arguments) => repair::run(arguments, context),
         Verb::Pause(arguments) => pause::run(arguments, context),
         Verb::Rename(arguments) => rename::run(arguments, context),
+        Verb::Path(arguments) => path::run(arguments, context),
         Verb::Resume(arguments) => resume::run(arguments, context),
         Verb::Stop(arguments) => stop::run(arguments, context),
         Verb::Erase(arguments) => erase::run(arguments, context),

@@ -99,13 +99,14 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let all = addresses.nbd.iter().cloned().chain(tls.inside()).collect();
     let (accept, signals) = (Accept::WhenTold, Some(signals));
-    let config = ServiceConfig { limits, listen: all, kept: doors.nbd, accept, signals, ..ServiceConfig::default() };
+    let (nvme, kept) = (addresses.nvme.clone(), doors.plain);
+    let config = ServiceConfig { limits, listen: all, nvme, kept, accept, signals, ..ServiceConfig::default() };
     let served_already = |failure| wanted::served_already(failure, &names, context);
     let service = Service::start(config).map_err(Failure::from).map_err(served_already)?;
     let server = Server::new(ServerOptions {
         handle: service.handle(),
         registry: context.registry.clone(),
-        listens: listening(&addresses.nbd, service.addresses()).into_iter().chain(tls.listening()).collect(),
+        listens: [listening(&addresses.nbd, &service), tls.listening(), nvme_listening(&service)].concat(),
         access: access(arguments, &chosen),
         without_flush: arguments.without_flush,
         in_force: file,
@@ -189,7 +190,8 @@ fn open_to_hosts(
     announce_ready(context, server, &socket, started)?;
     ready_fd.map_or(Ok(()), write_ready)?;
     server.notifier().ready(&server.summary());
-    warn_of_open_doors(context, service.addresses());
+    warn_of_open_doors(context, service.addresses(), "NBD");
+    warn_of_open_doors(context, service.nvme_addresses(), "NVMe/TCP");
     Ok(Running { voice, events, tls, offline, control })
 }
 
@@ -215,7 +217,9 @@ fn addresses_of(
     context: &Context,
 ) -> Result<Addresses, Failure> {
     let nbd = listens(chosen, stays, context)?;
-    Ok(Addresses { nbd, nbd_tls: tls::listen(chosen)?, http: web.map(|web| web.listen) })
+    let nvme = chosen.nvme.iter().map(|text| addresses("--nvme", text)).collect::<Result<Vec<_>, _>>()?;
+    let (nbd_tls, nvme) = (tls::listen(chosen)?, nvme.concat());
+    Ok(Addresses { nbd, nbd_tls, nvme, http: web.map(|web| web.listen) })
 }
 
 fn note_doors(context: &Context, events: &EventWriter, notes: Vec<String>) {
@@ -333,7 +337,7 @@ fn listens(chosen: &ServeOptions, stays: bool, context: &Context) -> Result<Vec<
             std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         listens.push(Listen::Unix(absolute));
     }
-    match listens.is_empty() && chosen.nbd_tls.is_empty() {
+    match listens.is_empty() && chosen.nbd_tls.is_empty() && chosen.nvme.is_empty() {
         true if stays => context
             .output
             .warn("the configuration file names no address for clients: add nbd-unix, nbd or nbd-tls to [server]"),
@@ -358,13 +362,17 @@ fn addresses(option: &str, text: &str) -> Result<Vec<SocketAddr>, Failure> {
 }
 
 /// The addresses in use: for port 0 the port that the kernel chose.
-fn listening(listen: &[Listen], tcp: &[SocketAddr]) -> Vec<ListenAddress> {
-    let mut tcp = tcp.iter();
+fn listening(listen: &[Listen], service: &Service) -> Vec<ListenAddress> {
+    let mut tcp = service.addresses().iter();
     let one = |place: &Listen| match place {
         Listen::Tcp(asked) => ListenAddress::Tcp(*tcp.next().unwrap_or(asked)),
         Listen::Unix(path) => ListenAddress::Unix(path.clone()),
     };
     listen.iter().map(one).collect()
+}
+
+fn nvme_listening(service: &Service) -> Vec<ListenAddress> {
+    service.nvme_addresses().iter().map(|address| ListenAddress::Nvme(*address)).collect()
 }
 
 fn check_journal_options(arguments: &ServeArguments, chosen: &ServeOptions) -> Result<(), Failure> {
@@ -620,10 +628,10 @@ fn announce_ready(context: &Context, server: &Server, socket: &Path, began: Bega
     Ok(())
 }
 
-fn warn_of_open_doors(context: &Context, addresses: &[SocketAddr]) {
+fn warn_of_open_doors(context: &Context, addresses: &[SocketAddr], protocol: &str) {
     for address in addresses.iter().filter(|address| !address.ip().is_loopback()) {
         context.output.warn(&format!(
-            "{address} is open to the network: NBD has no password and no encryption, so every client that can reach it can read \
+            "{address} is open to the network: {protocol} has no password and no encryption, so every client that can reach it can read \
              and write the arrays"
         ));
     }

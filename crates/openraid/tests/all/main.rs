@@ -27,6 +27,7 @@ mod lockless;
 mod logical_blocks;
 mod member_flags;
 mod nbd_tls;
+mod nvme;
 mod orders;
 mod ppl;
 mod readme;

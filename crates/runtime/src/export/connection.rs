@@ -8,10 +8,10 @@
 //! An idle connection holds no buffers. A connection must never accept a request that its limits do not allow.
 
 use openraid_sys::{Epoll, Interest, Socket};
-use openraid_units::{ArrayId, Bytes, Instant, Token};
+use openraid_units::{Bytes, Instant, Token};
 
 use super::output::Output;
-use super::wire::{HostCommand, Wire};
+use super::wire::{HostCommand, Role, Wire};
 use crate::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, REPLIES_WAITING_MAX};
 
 /// A client.
@@ -23,8 +23,8 @@ pub struct Connection {
     pub event_token: u64,
     /// Its protocol.
     pub wire: Wire,
-    /// The array that its client has chosen.
-    pub array: Option<ArrayId>,
+    /// What its client has chosen.
+    pub role: Role,
     /// The size of the array that it was told.
     pub told: Bytes,
     /// The requests that may run now.
@@ -106,7 +106,7 @@ impl Connection {
             socket,
             event_token: 0,
             wire,
-            array: None,
+            role: Role::Choosing,
             told: Bytes::ZERO,
             turn: Turn::Shared,
             early: EarlyPayload::default(),
@@ -145,6 +145,21 @@ impl Connection {
             && self.output.buffered() < REPLIES_WAITING_MAX
     }
 
+    /// Must requests be taken in any case? Payload that the client was asked for comes after them, and the engine may have room
+    /// only after that payload. The queues of the protocol limit their number.
+    #[must_use]
+    #[inline]
+    pub fn must_take(&self) -> bool {
+        self.wire.is_asked() && !self.is_streaming() && !self.finishing && self.output.buffered() < REPLIES_WAITING_MAX
+    }
+
+    /// May the engine be so busy that no requests are read here?
+    #[must_use]
+    #[inline]
+    pub fn needs_engine(&self) -> bool {
+        !matches!(self.role, Role::Control(_))
+    }
+
     /// Can a read that must run alone begin now? No other request runs.
     #[must_use]
     #[inline]
@@ -156,6 +171,13 @@ impl Connection {
     pub fn end_alone(&mut self, token: Token) {
         if matches!(self.turn, Turn::Alone(alone) if alone == token) {
             self.turn = Turn::Shared;
+        }
+    }
+
+    /// Payload of a transfer came. The next one begins a wait of its own.
+    pub fn end_wait_for_payload(&mut self, now: Instant) {
+        if self.wire.is_asked() {
+            (self.waits_since, self.progress_at) = (now, now);
         }
     }
 

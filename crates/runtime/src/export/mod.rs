@@ -10,6 +10,7 @@
 //! client than the limits allow.
 
 mod connection;
+mod errands;
 mod offers;
 pub mod output;
 mod receive;
@@ -21,7 +22,7 @@ mod wire;
 use std::collections::VecDeque;
 
 use openraid_core::events::HostGone;
-use openraid_sys::{Accepted, Epoll, FramePool, Interest, Listener, Progress, Socket};
+use openraid_sys::{Accepted, Epoll, Errno, FramePool, Interest, Listener, Progress, Socket};
 use openraid_units::{ArrayId, Bytes, Instant};
 
 use crate::control::Control;
@@ -35,8 +36,8 @@ use crate::slab::{Key, Slab};
 use connection::Connection;
 pub use offers::Offer;
 use offers::{Offers, StatusCache};
-use wire::Wire;
-pub use wire::{check as check_offer, OfferError};
+pub use wire::{check as check_offer, AllowedHosts, OfferError, PathState, Protocol};
+use wire::{Common, Role, Spoken, Wire};
 
 /// State that the parts of a shard share.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ pub const CONNECTION_CLASS: u64 = 2 << 56;
 #[derive(Debug)]
 struct Door {
     listener: Listener,
+    spoken: Spoken,
     rests_until: Option<Instant>,
 }
 
@@ -96,6 +98,8 @@ pub struct Exports {
     doors: Vec<Door>,
     table: Slab<Connection>,
     offers: Offers,
+    /// State that the connections of a protocol share.
+    common: Common,
     /// The receive buffer of all connections, and how much of it is in use in this round.
     inbox: Vec<u8>,
     inbox_used: usize,
@@ -124,10 +128,31 @@ fn connections_max() -> usize {
     descriptors.saturating_sub(DESCRIPTORS_KEPT).clamp(1, CONNECTIONS_MAX)
 }
 
-impl Default for Exports {
-    fn default() -> Self {
-        Self {
-            doors: Vec::new(),
+/// Why the listeners cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DoorsError {
+    /// The kernel has no room for one more thing to wait for.
+    System(Errno),
+    /// A protocol cannot have these addresses.
+    Protocol(String),
+}
+
+impl Exports {
+    /// Take connections from these listeners, from [`Exports::accept`] on. Until then clients wait in their queues.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub fn new(listeners: Vec<(Listener, Protocol)>, epoll: &Epoll) -> Result<Self, DoorsError> {
+        let addresses: Vec<_> = listeners.iter().map(|(door, protocol)| (*protocol, door.tcp_address())).collect();
+        let (common, spoken) = Common::new(&addresses).map_err(|error| DoorsError::Protocol(error.to_string()))?;
+        let mut doors = Vec::new();
+        for ((listener, _), spoken) in listeners.into_iter().zip(spoken) {
+            epoll.add(&listener, LISTENER_CLASS | doors.len() as u64, Interest::NONE).map_err(DoorsError::System)?;
+            doors.push(Door { listener, spoken, rests_until: None });
+        }
+        Ok(Self {
+            doors,
+            common,
             table: Slab::default(),
             offers: Offers::default(),
             inbox: vec![0; INBOX_BYTES],
@@ -142,28 +167,17 @@ impl Default for Exports {
             connections_max: connections_max(),
             stopping: false,
             round: Round::default(),
-        }
+        })
     }
-}
 
-impl Exports {
     /// The requests that came since the last call.
     pub fn take_round(&mut self) -> Round {
         std::mem::take(&mut self.round)
     }
 
-    /// Take connections from this listener, from [`Exports::accept`] on. Until then clients wait in its queue.
-    ///
-    /// # Errors
-    /// The kernel has no room for one more thing to wait for.
-    pub fn listen(&mut self, listener: Listener, epoll: &Epoll) -> Result<(), openraid_sys::Errno> {
-        epoll.add(&listener, LISTENER_CLASS | self.doors.len() as u64, Interest::NONE)?;
-        self.doors.push(Door { listener, rests_until: None });
-        Ok(())
-    }
-
-    /// Take connections from all listeners.
+    /// Take connections from all listeners. The arrays have started.
     pub fn accept(&mut self, epoll: &Epoll) {
+        self.common.have_started();
         for (number, door) in self.doors.iter().enumerate() {
             // The listener was added, so the kernel has room for it.
             let _ = epoll.modify(&door.listener, LISTENER_CLASS | number as u64, Interest::READ);
@@ -171,8 +185,13 @@ impl Exports {
     }
 
     /// Offer an array. The caller has checked the offer and that its name is not taken.
-    pub fn offer(&mut self, offer: Offer) {
+    ///
+    /// # Errors
+    /// A protocol with state of its own cannot offer it.
+    pub fn offer(&mut self, offer: Offer) -> Result<(), OfferError> {
+        self.common.offer(&offer)?;
         self.offers.add(offer);
+        Ok(())
     }
 
     /// Is this name offered?
@@ -184,11 +203,13 @@ impl Exports {
     /// Withdraw an array's exports: its clients are disconnected after their requests are answered.
     pub fn withdraw(&mut self, array: ArrayId, shared: &mut Shared) {
         self.offers.withdraw(array);
+        self.common.withdraw(array);
         for key in self.table.keys() {
-            if self.table.get(key).is_some_and(|connection| connection.array == Some(array)) {
+            if self.table.get(key).is_some_and(|connection| connection.role.array() == Some(array)) {
                 self.finish(key, shared);
             }
         }
+        self.run_errands_with(shared, Self::finish);
     }
 
     /// Withdraw this name. Clients that connected by it stay connected.
@@ -200,8 +221,10 @@ impl Exports {
     /// client that connects later sees it in the announcement.
     pub fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
         self.offers.set_read_only(array, read_only);
+        self.common.set_read_only(array, read_only);
         for key in self.table.keys() {
-            if let Some(connection) = self.table.get_mut(key).filter(|connection| connection.array == Some(array)) {
+            let connection = self.table.get_mut(key);
+            if let Some(connection) = connection.filter(|connection| connection.role.array() == Some(array)) {
                 connection.wire.set_read_only(read_only);
             }
         }
@@ -210,19 +233,50 @@ impl Exports {
     /// Refuse no client of an array any more.
     pub fn admit(&mut self, array: ArrayId) {
         self.offers.admit(array);
+        for offer in self.offers.list().iter().filter(|offer| offer.array == array) {
+            // The offer was checked when it was made.
+            let _ = self.common.offer(offer);
+        }
     }
 
-    /// An array has another size: clients that connect from now on are told it. Connected ones keep the former one, because
-    /// the protocol has no message for a change.
+    /// An array has another size: clients that connect from now on are told it. Connected ones keep the former one, unless
+    /// their protocol has a message for a change.
     pub fn set_size(&mut self, array: ArrayId, size: Bytes) {
         self.offers.set_size(array, size);
+        self.common.set_size(array, size);
+        for key in self.table.keys() {
+            let connection = self.table.get_mut(key).filter(|connection| connection.role.array() == Some(array));
+            if let Some(connection) = connection.filter(|connection| connection.wire.learns_size()) {
+                connection.told = size;
+            }
+        }
+    }
+
+    /// Change which hosts may use an array. Others are disconnected.
+    ///
+    /// # Errors
+    /// Too many hosts.
+    pub fn set_hosts(&mut self, array: ArrayId, hosts: &AllowedHosts) -> Result<(), OfferError> {
+        self.common.set_hosts(array, hosts)?;
+        self.offers.set_hosts(array, hosts);
+        Ok(())
+    }
+
+    /// Change how hosts reach an array.
+    ///
+    /// # Errors
+    /// The array is not offered, or no protocol here has paths.
+    pub fn set_path(&mut self, array: ArrayId, state: PathState) -> Result<(), OfferError> {
+        self.common.set_path(array, state)?;
+        self.offers.set_path(array, state);
+        Ok(())
     }
 
     /// The clients of an array that were told another size than this: each size, and the number of clients.
     #[must_use]
     pub fn other_sizes(&self, array: ArrayId, size: Bytes) -> Vec<(Bytes, usize)> {
         let mut others: Vec<(Bytes, usize)> = Vec::new();
-        let of_array = self.table.iter().filter(|(_, connection)| connection.array == Some(array));
+        let of_array = self.table.iter().filter(|(_, connection)| connection.role.client_of() == Some(array));
         for told in of_array.map(|(_, connection)| connection.told).filter(|told| *told != size) {
             match others.iter_mut().find(|(known, _)| *known == told) {
                 Some((_, count)) => *count += 1,
@@ -240,7 +294,7 @@ impl Exports {
 
     /// The number of clients that have chosen an array.
     pub fn clients(&self, array: ArrayId) -> usize {
-        self.table.iter().filter(|(_, connection)| connection.array == Some(array)).count()
+        self.table.iter().filter(|(_, connection)| connection.role.client_of() == Some(array)).count()
     }
 
     /// Counters.
@@ -257,7 +311,7 @@ impl Exports {
         }
         for _ in 0..ACCEPTS_PER_ROUND_MAX {
             match self.doors[door].listener.accept() {
-                Ok(Accepted::Socket(socket)) => self.on_accepted(socket, shared),
+                Ok(Accepted::Socket(socket)) => self.on_accepted(socket, self.doors[door].spoken, shared),
                 Ok(Accepted::Nobody) => return,
                 // The listener stays readable until there are descriptors again: wait instead of polling it.
                 Ok(Accepted::Exhausted(_)) | Err(_) => {
@@ -270,15 +324,19 @@ impl Exports {
         }
     }
 
-    fn on_accepted(&mut self, socket: Socket, shared: &mut Shared) {
+    fn on_accepted(&mut self, socket: Socket, spoken: Spoken, shared: &mut Shared) {
         if self.stopping || !self.make_room(shared) {
             self.counters.refused += 1;
             return;
         }
         let mut greeting = Vec::new();
-        let wire = Wire::greet(&mut greeting);
+        let wire = Wire::greet((spoken, self.table.next_key()), &socket, &self.common, &mut greeting);
         // The greeting always fits into an empty socket buffer; the rest of a larger output waits as usual.
-        let sent = match socket.send(&shared.pool, &[openraid_sys::Piece::Bytes(&greeting)], 0) {
+        let sent = match greeting.is_empty() {
+            true => Ok(Progress::Blocked),
+            false => socket.send(&shared.pool, &[openraid_sys::Piece::Bytes(&greeting)], 0),
+        };
+        let sent = match sent {
             Ok(Progress::Bytes(sent)) => sent,
             Ok(Progress::Blocked) => 0,
             Ok(Progress::Closed) | Err(_) => return,
@@ -319,6 +377,12 @@ impl Exports {
             && shared.hosts.stashed() < STASH_BYTES_MAX
     }
 
+    /// May requests of this connection be read now?
+    #[inline]
+    fn may_read(connection: &Connection, shared: &Shared) -> bool {
+        connection.may_take() && (Self::is_open(shared) || !connection.needs_engine()) || connection.must_take()
+    }
+
     /// Does a connection wait for its turn to send?
     #[must_use]
     pub fn has_to_send(&self) -> bool {
@@ -354,7 +418,7 @@ impl Exports {
     /// Read no more requests of this client, answer the running ones, then close.
     fn finish(&mut self, key: Key, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
-        if connection.is_streaming() {
+        if connection.is_streaming() || connection.wire.is_asked() {
             return self.close(key, shared);
         }
         connection.finishing = true;
@@ -370,8 +434,8 @@ impl Exports {
         connection.output.abandon(|sent| {
             shared.control.transfer_done(sent.tag, Err(HostGone));
         });
-        connection.wire.abandon(|tag| shared.control.transfer_done(tag, Err(HostGone)));
-        if connection.array.is_none() {
+        connection.wire.abandon(&mut self.common, |tag| shared.control.transfer_done(tag, Err(HostGone)));
+        if connection.role == Role::Choosing {
             self.choosing.retain(|(_, choosing)| *choosing != key);
         }
     }
@@ -383,9 +447,9 @@ impl Exports {
             let _ = shared.epoll.remove(&door.listener);
         }
         for key in self.table.keys() {
-            match self.table.get(key).map(|connection| connection.array) {
-                Some(Some(_)) => self.finish(key, shared),
-                Some(None) => self.close(key, shared),
+            match self.table.get(key).map(|connection| connection.role) {
+                Some(Role::Choosing) => self.close(key, shared),
+                Some(_) => self.finish(key, shared),
                 None => {}
             }
         }

@@ -3,7 +3,7 @@
 use openraid_core::admin::Health;
 use openraid_units::{ArrayId, Bytes, Instant, Nanos};
 
-use super::wire::Announced;
+use super::wire::{AllowedHosts, Announced, Common, PathState};
 use crate::control::Control;
 use crate::limits::STATUS_AGE_MAX;
 
@@ -28,6 +28,12 @@ pub struct Offer {
     pub preferred: u32,
     /// Why every client is refused, if that is so.
     pub refused: Option<String>,
+    /// The identity of the array, which outlives renames. Without one it is offered only to clients that ask for a name.
+    pub uuid: Option<[u8; 16]>,
+    /// The hosts that may use it, in protocols whose hosts have names.
+    pub hosts: AllowedHosts,
+    /// How hosts reach it, in protocols whose hosts have several paths.
+    pub path: PathState,
 }
 
 /// All offers.
@@ -80,6 +86,20 @@ impl Offers {
         });
     }
 
+    /// Change which hosts may use an array.
+    pub fn set_hosts(&mut self, array: ArrayId, hosts: &AllowedHosts) {
+        self.change(|list| {
+            for offer in list.iter_mut().filter(|offer| offer.array == array) {
+                offer.hosts = hosts.clone();
+            }
+        });
+    }
+
+    /// Change how hosts reach an array.
+    pub fn set_path(&mut self, array: ArrayId, path: PathState) {
+        self.change(|list| list.iter_mut().filter(|offer| offer.array == array).for_each(|offer| offer.path = path));
+    }
+
     /// The size that is announced for an array.
     #[must_use]
     pub fn size_of(&self, array: ArrayId) -> Bytes {
@@ -111,6 +131,8 @@ pub struct Catalog<'a> {
     pub offers: &'a Offers,
     /// The recent state of arrays.
     pub states: &'a mut StatusCache,
+    /// State that the connections of a protocol share.
+    pub common: &'a mut Common,
     /// The engine, for the present state.
     pub control: &'a Control,
     /// The time of this round.

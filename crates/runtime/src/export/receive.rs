@@ -5,11 +5,12 @@
 
 use openraid_core::events::{BlockRequest, RequestKind};
 use openraid_sys::{Interest, Progress};
-use openraid_units::Token;
+use openraid_units::{Bytes, Token};
 
 use super::connection::{Connection, EarlyPayload, Turn};
 use super::offers::{Catalog, Offers, StatusCache};
-use super::wire::{CommandPayload, HostCommand, WireEvent, WireStep};
+use super::stream;
+use super::wire::{CommandPayload, Common, HostCommand, Incoming, Role, WireEvent, WireStep};
 use super::{Exports, Shared};
 use crate::hosts::{HostRequest, Owner, Payload};
 use crate::limits::{
@@ -51,9 +52,8 @@ impl Exports {
 
     /// Receive once and hand in what came.
     pub(super) fn receive(&mut self, key: Key, shared: &mut Shared) {
-        let open = Self::is_open(shared);
         let Some(connection) = self.table.get_mut(key) else { return };
-        if connection.finishing || !open || !connection.may_take() {
+        if !Self::may_read(connection, shared) {
             let wanted = Interest { readable: false, ..connection.registered };
             connection.register(&shared.epoll, wanted);
             return self.park(key);
@@ -83,7 +83,8 @@ impl Exports {
     }
 
     fn on_end_of_stream(&mut self, key: Key, shared: &mut Shared) {
-        if self.table.get(key).is_some_and(|connection| connection.array.is_none()) {
+        // The other roles need both directions.
+        if self.table.get(key).is_some_and(|connection| !matches!(connection.role, Role::Client(_))) {
             return self.close(key, shared);
         }
         if let Some(connection) = self.table.get_mut(key) {
@@ -101,7 +102,7 @@ impl Exports {
         let mut parked = std::mem::take(&mut self.parked);
         parked.retain(|&key| {
             let Some(connection) = self.table.get_mut(key) else { return false };
-            if !Self::is_open(shared) || !(connection.may_take() || connection.can_start_held()) {
+            if !Self::may_read(connection, shared) && !(Self::is_open(shared) && connection.can_start_held()) {
                 return !connection.finishing || !connection.tail.is_empty();
             }
             let held = connection.tail.len();
@@ -125,26 +126,27 @@ impl Exports {
         let Some(connection) = self.table.get_mut(key) else { return };
         self.tails -= connection.tail.len();
         connection.tail.clear();
-        let was_choosing = connection.array.is_none();
-        let (offers, states) = (&self.offers, &mut self.states);
+        let was_choosing = connection.role == Role::Choosing;
+        let (offers, states, common) = (&self.offers, &mut self.states, &mut self.common);
         let (at, end, size) = (start, start + filled, BatchSize::default());
-        let mut batch = Batch { key, inbox: &self.inbox, offers, states, at, end, keep: start, size, early: 0 };
+        let mut batch = Batch { key, inbox: &self.inbox, offers, states, common, at, end, keep: start, size, early: 0 };
         let outcome = batch.take_requests(connection, shared);
         let Batch { at, keep, size, early, .. } = batch;
         self.counters.early_bytes += early as u64;
-        if connection.array.is_some() {
+        if connection.role != Role::Choosing {
             self.round.note(size);
         }
-        if was_choosing && connection.array.is_some() {
+        if was_choosing && connection.role != Role::Choosing {
             self.choosing.retain(|(_, choosing)| *choosing != key);
             // The kernel may refuse larger buffers; then the default size stays.
             let _ = connection.socket.set_buffers(SOCKET_BUFFER_BYTES, SOCKET_BUFFER_BYTES);
         }
         if let Outcome::Close = outcome {
-            if connection.array.is_none() {
-                // The client may still use earlier answers and a last reply.
-                let _ = connection.output.send(&connection.socket, &shared.pool, |_| {});
-            }
+            // The client may still use earlier answers and a last reply.
+            let control = &mut shared.control;
+            let _ = connection
+                .output
+                .send(&connection.socket, &shared.pool, |sent| control.transfer_done(sent.tag, Ok(())));
             self.counters.broken += 1;
             return self.close(key, shared);
         }
@@ -156,8 +158,8 @@ impl Exports {
             self.tails += rest.len();
         }
         self.inbox_used = keep;
-        let must_wait = !connection.may_take() && !connection.is_streaming();
-        if must_wait || !Self::is_open(shared) {
+        // A payload has the connection alone, and ends that itself.
+        if !Self::may_read(connection, shared) && !connection.is_streaming() {
             self.park(key);
         }
         let Some(connection) = self.table.get_mut(key) else { return };
@@ -173,6 +175,7 @@ struct Batch<'a> {
     inbox: &'a [u8],
     offers: &'a Offers,
     states: &'a mut StatusCache,
+    common: &'a mut Common,
     /// The next byte to parse, and the end.
     at: usize,
     end: usize,
@@ -187,10 +190,11 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn take_requests(&mut self, connection: &mut Connection, shared: &mut Shared) -> Outcome {
         self.start_held(connection, shared);
-        while connection.may_take() && Exports::is_open(shared) {
+        while Exports::may_read(connection, shared) {
             let input = &self.inbox[self.at..self.end];
             let (control, now) = (&shared.control, shared.now);
-            let mut catalog = Catalog { offers: self.offers, states: self.states, control, now };
+            let (offers, common) = (self.offers, &mut *self.common);
+            let mut catalog = Catalog { offers, states: self.states, common, control, now };
             let Connection { wire, output, .. } = connection;
             let WireStep { consumed, event } = output.append(|out| wire.parse(input, &mut catalog, out));
             let base = self.at;
@@ -203,10 +207,12 @@ impl Batch<'_> {
                 }
                 WireEvent::Answered(len) => self.count(len),
                 WireEvent::Step => {}
-                WireEvent::Chosen(array) => {
-                    connection.array = Some(array);
-                    connection.told = catalog.offers.size_of(array);
+                WireEvent::Chosen(role) => {
+                    connection.role = role;
+                    connection.told = role.array().map_or(Bytes::ZERO, |array| offers.size_of(array));
                 }
+                WireEvent::Payload => self.take_payload(connection, shared),
+                WireEvent::Arrived(arrival) => stream::arrived(connection, arrival, shared),
                 WireEvent::NeedMore => break,
                 WireEvent::Goodbye => {
                     connection.finishing = true;
@@ -216,6 +222,22 @@ impl Batch<'_> {
             }
         }
         Outcome::Stays
+    }
+
+    /// Copy the payload that came with its head into its frames. The rest of it comes from the socket directly.
+    fn take_payload(&mut self, connection: &mut Connection, shared: &mut Shared) {
+        let Incoming::Frames(range) = connection.wire.incoming() else { return };
+        let room = usize::try_from(range.len.get()).expect("frames are in memory");
+        let bytes = &self.inbox[self.at..self.end.min(self.at + room)];
+        if !bytes.is_empty() {
+            shared.pool.slice_mut(range.part(Bytes::ZERO, Bytes(bytes.len() as u64))).copy_from_slice(bytes);
+            self.at += bytes.len();
+            self.early += bytes.len();
+            let Connection { wire, output, .. } = connection;
+            if let Some(arrival) = output.append(|out| wire.payload_came(bytes, out)) {
+                stream::arrived(connection, arrival, shared);
+            }
+        }
     }
 
     #[inline]
@@ -269,7 +291,7 @@ impl Batch<'_> {
         shared: &mut Shared,
     ) -> Token {
         let HostCommand { id, kind, offset, len, .. } = *command;
-        let array = connection.array.expect("commands come after the choice of an array");
+        let array = connection.role.array().expect("commands come after the choice of an array");
         let host = HostRequest { owner: Owner::Connection(self.key), id, kind, offset, len, payload, sent: 0 };
         let token = shared.hosts.insert(host).token();
         connection.requests += 1;

@@ -77,6 +77,9 @@ impl Exports {
         }
         let sent = Sent { tag: transfer.tag, len: gathered.len() as u64 + range.len.get(), last: transfer.last };
         output.frames(range, sent);
+        if let Some(part) = announced {
+            output.append(|out| wire.data_tail(host, part, shared.pool.slice(range), out));
+        }
         if transfer.last {
             connection.end_alone(transfer.token);
             shared.hosts.remove(transfer.token);
@@ -109,6 +112,7 @@ impl Exports {
 
     /// Send what waits, once for each connection.
     pub fn send(&mut self, shared: &mut Shared) {
+        self.run_errands(shared);
         let mut dirty = std::mem::take(&mut self.dirty);
         for key in dirty.drain(..) {
             let Some(connection) = self.table.get_mut(key) else { continue };
@@ -120,6 +124,8 @@ impl Exports {
             // Keep the memory of the longer list.
             self.dirty = dirty;
         }
+        // A connection that was closed may take others with it.
+        self.run_errands(shared);
     }
 
     fn send_one(&mut self, key: Key, shared: &mut Shared) {
@@ -136,12 +142,13 @@ impl Exports {
             SendResult::Empty => (false, true),
             SendResult::Blocked(moved) => (true, moved),
         };
-        if blocked || !connection.is_streaming() {
-            connection.set_waits(blocked, moved, shared.now);
+        let waits = blocked || connection.wire.is_asked();
+        if waits || !connection.is_streaming() {
+            connection.set_waits(waits, moved, shared.now);
         }
         let wanted = Interest { writable: blocked, ..connection.registered };
         connection.register(&shared.epoll, wanted);
-        if blocked {
+        if waits {
             self.watch(shared.now);
         } else if connection.finishing && connection.requests == 0 {
             self.close(key, shared);

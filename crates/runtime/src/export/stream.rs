@@ -9,7 +9,7 @@ use openraid_sys::{FramePool, Interest, PoolRange, Progress};
 use openraid_units::Bytes;
 
 use super::connection::{Connection, EarlyPayload};
-use super::wire::Incoming;
+use super::wire::{Arrival, Incoming};
 use super::{Exports, Shared};
 use crate::limits::STREAM_BYTES_PER_ROUND_MAX;
 use crate::slab::Key;
@@ -35,8 +35,14 @@ impl Exports {
             return true;
         }
         let scratch = &mut self.inbox[self.inbox_used..];
+        let before = connection.output.buffered();
         let (state, moved) = run(connection, shared, scratch);
-        connection.set_waits(state == State::NoBytes, moved, shared.now);
+        let waits = state == State::NoBytes || connection.wire.is_asked();
+        connection.set_waits(waits, moved, shared.now);
+        if connection.output.buffered() > before {
+            self.mark_dirty(key);
+        }
+        let Some(connection) = self.table.get_mut(key) else { return false };
         match state {
             State::Complete => {
                 // The payload had the connection alone; requests that were not read continue.
@@ -78,11 +84,12 @@ impl Exports {
 
 /// Bring payload to its destination until that has to wait. Returns the state, and whether any byte came.
 fn run(connection: &mut Connection, shared: &mut Shared, scratch: &mut [u8]) -> (State, bool) {
-    let Connection { wire, early, socket, .. } = connection;
     let mut budget = STREAM_BYTES_PER_ROUND_MAX;
     let mut moved = false;
     loop {
-        let progress = match wire.incoming() {
+        let Connection { wire, early, socket, output, .. } = connection;
+        let incoming = wire.incoming();
+        let progress = match incoming {
             Incoming::Commands => return (State::Complete, moved),
             Incoming::Unplaced => return (State::NoFrames, moved),
             Incoming::Frames(_) if budget == 0 => return (State::NoBytes, moved),
@@ -105,13 +112,28 @@ fn run(connection: &mut Connection, shared: &mut Shared, scratch: &mut [u8]) -> 
         };
         moved = true;
         budget = budget.saturating_sub(count as u64);
-        if let Some(transfer) = wire.payload_came(narrow(count)) {
-            if transfer.last {
-                shared.hosts.payload_taken(transfer.token);
+        match incoming {
+            Incoming::Frames(range) => {
+                let bytes = shared.pool.slice(range.part(Bytes::ZERO, Bytes(count as u64)));
+                if let Some(arrival) = output.append(|out| wire.payload_came(bytes, out)) {
+                    arrived(connection, arrival, shared);
+                }
             }
-            shared.control.transfer_done(transfer.tag, Ok(()));
+            Incoming::Unneeded(_) => wire.payload_dropped(narrow(count)),
+            Incoming::Commands | Incoming::Unplaced => panic!("bug: no payload could come"),
         }
     }
+}
+
+/// All payload of a transfer came.
+pub(super) fn arrived(connection: &mut Connection, arrival: Arrival, shared: &mut Shared) {
+    let Arrival { transfer, is_intact } = arrival;
+    connection.end_wait_for_payload(shared.now);
+    if transfer.last {
+        shared.hosts.payload_taken(transfer.token);
+    }
+    // Damaged payload ends the request; its client is told by the wire.
+    shared.control.transfer_done(transfer.tag, if is_intact { Ok(()) } else { Err(HostGone) });
 }
 
 fn take_early(early: &mut EarlyPayload, pool: &mut FramePool, into: PoolRange) -> usize {

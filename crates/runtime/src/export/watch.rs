@@ -19,7 +19,7 @@ impl Exports {
     pub fn next_deadline(&self) -> Option<Instant> {
         let choosing = self.choosing.front().map(|(at, _)| *at);
         let doors = self.doors.iter().filter_map(|door| door.rests_until).min();
-        [choosing, doors, self.look_at].into_iter().flatten().min()
+        [choosing, doors, self.look_at, self.common.next_deadline()].into_iter().flatten().min()
     }
 
     /// Carry out the actions that are due.
@@ -36,6 +36,7 @@ impl Exports {
                 let _ = shared.epoll.modify(&door.listener, LISTENER_CLASS | number as u64, Interest::READ);
             }
         }
+        self.common.on_time(now);
         if self.look_at.is_some_and(|at| at <= now) {
             self.look_at = None;
             self.look_for_stalled(shared);

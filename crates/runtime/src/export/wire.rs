@@ -4,31 +4,113 @@
 //! ```text
 //!  received bytes --parse--> HostCommand ------------------------> engine
 //!  received bytes --incoming, payload_came--> frames <--ask_payload--|
-//!  bytes to send <--data_head, end-----------------------------------+
+//!  bytes to send <--data_head, data_tail, end------------------------+
+//!
+//!  Common: state of all clients of a protocol --SharedErrand--> connections that get a message, or are closed
 //! ```
 //!
 //! A wire has no socket, and must never wait. Limits, stalls and the order of output belong to the connection. Only this
 //! file and the file of a protocol may name the protocol.
 
 mod nbd;
+mod nvme;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
 use openraid_core::actions::{ReplyStatus, Transfer};
 use openraid_core::events::RequestKind;
 use openraid_nbd::{ExportError, ExportInfo};
-use openraid_sys::PoolRange;
-use openraid_units::{ArrayId, ArrayOffset, Tag};
+pub use openraid_nvme::{AllowedHosts, PathState};
+use openraid_nvme::{NvmeTargetError, PortId, SubsystemError};
+use openraid_sys::{PoolRange, Socket};
+use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Tag};
 
 use super::offers::{Catalog, Offer};
 use crate::hosts::HostRequest;
+use crate::slab::Key;
 use nbd::NbdWire;
+use nvme::{NvmeShared, NvmeWire};
+
+/// What the clients of an address speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// Network block devices.
+    Nbd,
+    /// NVMe over TCP.
+    Nvme,
+}
+
+/// What the clients of one listener speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spoken {
+    /// Network block devices.
+    Nbd,
+    /// NVMe over TCP, at the listener with this number.
+    Nvme(PortId),
+}
 
 /// One client's protocol, and the state of its conversation.
 #[derive(Debug)]
 pub enum Wire {
     /// A network block device.
     Nbd(NbdWire),
+    /// A connection of an NVMe host.
+    Nvme(Box<NvmeWire>),
+}
+
+/// What a client does on a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It has not chosen.
+    Choosing,
+    /// It is a client of this array.
+    Client(ArrayId),
+    /// It is a client of this array, or of none and asks for the offers; its requests come by other connections.
+    Control(Option<ArrayId>),
+    /// Requests of a client that has a control connection.
+    Queue(ArrayId),
+}
+
+impl Role {
+    /// The array.
+    #[must_use]
+    #[inline]
+    pub const fn array(self) -> Option<ArrayId> {
+        match self {
+            Self::Client(array) | Self::Queue(array) => Some(array),
+            Self::Control(array) => array,
+            Self::Choosing => None,
+        }
+    }
+
+    /// The array of a client. A client with several connections has it once.
+    #[must_use]
+    pub const fn client_of(self) -> Option<ArrayId> {
+        match self {
+            Self::Client(array) => Some(array),
+            Self::Control(array) => array,
+            Self::Queue(_) | Self::Choosing => None,
+        }
+    }
+}
+
+/// A transfer whose payload came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// The transfer.
+    pub transfer: Transfer,
+    /// If not, the payload was damaged on its way, and must not be used.
+    pub is_intact: bool,
+}
+
+/// Something to do at a connection because of the state that connections share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SharedErrand {
+    /// Send what [`Wire::deliver`] gives.
+    Deliver(Key),
+    /// Close it.
+    Close(Key),
 }
 
 /// A request for the engine.
@@ -68,8 +150,12 @@ pub enum WireEvent {
     Answered(u64),
     /// A step of the protocol without a request: an option, a refusal. An answer to it is in the output.
     Step,
-    /// The client has chosen this array. All commands come after the choice.
-    Chosen(ArrayId),
+    /// The client has chosen. All commands come after the choice.
+    Chosen(Role),
+    /// Bytes of payload follow, for frames that are known: ask [`Wire::incoming`].
+    Payload,
+    /// All payload of a transfer came.
+    Arrived(Arrival),
     /// More bytes are needed.
     NeedMore,
     /// The client ends the conversation: its running requests are answered, and later bytes are ignored.
@@ -121,10 +207,17 @@ pub enum Ending {
 }
 
 impl Wire {
-    /// The wire of a client that was just accepted. The server's first bytes, if the protocol has any, are appended.
+    /// The wire of a client that was just accepted, and whose connection has this key. The server's first bytes, if the protocol
+    /// has any, are appended.
     #[must_use]
-    pub fn greet(out: &mut Vec<u8>) -> Self {
-        Self::Nbd(NbdWire::greet(out))
+    pub fn greet((spoken, key): (Spoken, Key), socket: &Socket, common: &Common, out: &mut Vec<u8>) -> Self {
+        match spoken {
+            Spoken::Nbd => Self::Nbd(NbdWire::greet(out)),
+            Spoken::Nvme(port) => {
+                let local = socket.local_address().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip());
+                Self::Nvme(Box::new(NvmeWire::new(common.nvme(), key, port, local)))
+            }
+        }
     }
 
     /// Take one step in the input, and append the answer if there is one.
@@ -132,6 +225,7 @@ impl Wire {
     pub fn parse(&mut self, input: &[u8], catalog: &mut Catalog<'_>, out: &mut Vec<u8>) -> WireStep {
         match self {
             Self::Nbd(wire) => wire.parse(input, catalog, out),
+            Self::Nvme(wire) => wire.parse(input, catalog.common.nvme_mut(), catalog.now, out),
         }
     }
 
@@ -141,6 +235,7 @@ impl Wire {
     pub fn head_expected(&self) -> Option<usize> {
         match self {
             Self::Nbd(wire) => wire.head_expected(),
+            Self::Nvme(_) => None,
         }
     }
 
@@ -149,6 +244,7 @@ impl Wire {
     pub fn incoming(&self) -> Incoming {
         match self {
             Self::Nbd(wire) => wire.incoming(),
+            Self::Nvme(wire) => wire.incoming(),
         }
     }
 
@@ -158,14 +254,49 @@ impl Wire {
     pub fn payload_left(&self) -> u32 {
         match self {
             Self::Nbd(wire) => wire.payload_left(),
+            Self::Nvme(wire) => wire.payload_left(),
         }
     }
 
-    /// This number of payload bytes came, and went to the destination that [`Wire::incoming`] named. Returns the transfer
-    /// that is complete by them.
-    pub fn payload_came(&mut self, count: u32) -> Option<Transfer> {
+    /// These payload bytes came, and are in the frames that [`Wire::incoming`] named. Returns the transfer that is complete by
+    /// them. A question for more may be appended.
+    pub fn payload_came(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<Arrival> {
         match self {
-            Self::Nbd(wire) => wire.payload_came(count),
+            Self::Nbd(wire) => {
+                let count = u32::try_from(bytes.len()).expect("a payload is below 4 GiB");
+                wire.payload_came(count).map(|transfer| Arrival { transfer, is_intact: true })
+            }
+            Self::Nvme(wire) => wire.payload_came(bytes, out),
+        }
+    }
+
+    /// This number of payload bytes came that [`Wire::incoming`] said to drop.
+    pub fn payload_dropped(&mut self, count: u32) {
+        match self {
+            Self::Nbd(wire) => {
+                let complete = wire.payload_came(count);
+                assert!(complete.is_none(), "bug: payload that is dropped belongs to no transfer");
+            }
+            Self::Nvme(_) => panic!("bug: a host sends payload only when asked"),
+        }
+    }
+
+    /// Was the client asked for payload that did not come?
+    #[must_use]
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        match self {
+            Self::Nbd(_) => false,
+            Self::Nvme(wire) => wire.is_asked(),
+        }
+    }
+
+    /// Is the client told when its array gets another size?
+    #[must_use]
+    pub fn learns_size(&self) -> bool {
+        match self {
+            Self::Nbd(_) => false,
+            Self::Nvme(_) => true,
         }
     }
 
@@ -174,14 +305,25 @@ impl Wire {
     pub fn ask_payload(&mut self, host: &HostRequest, transfer: &Transfer, out: &mut Vec<u8>) {
         match self {
             Self::Nbd(wire) => wire.ask_payload(host, transfer, out),
+            Self::Nvme(wire) => wire.ask_payload(host, transfer, out),
         }
     }
 
-    /// Append the head of a part of a read's data. The data follow it.
+    /// Append the head of a part of a read's data. The data follow it, and then [`Wire::data_tail`].
     #[inline]
-    pub fn data_head(&self, host: &HostRequest, part: DataPart, out: &mut Vec<u8>) {
+    pub fn data_head(&mut self, host: &HostRequest, part: DataPart, out: &mut Vec<u8>) {
         match self {
             Self::Nbd(wire) => wire.data_head(host, part, out),
+            Self::Nvme(wire) => wire.data_head(host, part, out),
+        }
+    }
+
+    /// Append what follows the data of a part.
+    #[inline]
+    pub fn data_tail(&mut self, host: &HostRequest, part: DataPart, data: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Nbd(_) => {}
+            Self::Nvme(wire) => wire.data_tail(host, part, data, out),
         }
     }
 
@@ -190,6 +332,7 @@ impl Wire {
     pub fn end(&mut self, host: &HostRequest, status: ReplyStatus, out: &mut Vec<u8>) -> Ending {
         match self {
             Self::Nbd(wire) => wire.end(host, status, out),
+            Self::Nvme(wire) => wire.end(host, status, out),
         }
     }
 
@@ -198,13 +341,23 @@ impl Wire {
     pub fn open_bytes(&self) -> u64 {
         match self {
             Self::Nbd(wire) => wire.open_bytes(),
+            Self::Nvme(wire) => wire.open_bytes(),
+        }
+    }
+
+    /// Append the messages that [`SharedErrand::Deliver`] is about.
+    pub fn deliver(&mut self, common: &mut Common, out: &mut Vec<u8>) {
+        match self {
+            Self::Nbd(_) => {}
+            Self::Nvme(wire) => wire.deliver(common.nvme_mut(), out),
         }
     }
 
     /// The client is gone: `dropped` is called for each transfer that waits for payload.
-    pub fn abandon(self, dropped: impl FnMut(Tag)) {
+    pub fn abandon(self, common: &mut Common, dropped: impl FnMut(Tag)) {
         match self {
             Self::Nbd(wire) => wire.abandon(dropped),
+            Self::Nvme(wire) => wire.abandon(common.nvme_mut(), dropped),
         }
     }
 
@@ -212,7 +365,111 @@ impl Wire {
     pub fn set_read_only(&mut self, read_only: bool) {
         match self {
             Self::Nbd(wire) => wire.set_read_only(read_only),
+            // The state that all hosts share says it.
+            Self::Nvme(_) => {}
         }
+    }
+}
+
+/// State that the connections of a protocol share.
+#[derive(Debug, Default)]
+pub struct Common {
+    /// There is an address for it.
+    nvme: Option<NvmeShared>,
+}
+
+impl Common {
+    /// The state for listeners of these protocols and addresses, and the protocol of each of them.
+    ///
+    /// # Errors
+    /// Too many addresses.
+    pub fn new(listeners: &[(Protocol, Option<SocketAddr>)]) -> Result<(Self, Vec<Spoken>), NvmeTargetError> {
+        let mut addresses = Vec::new();
+        let spoken = listeners.iter().map(|(protocol, address)| match (protocol, address) {
+            (Protocol::Nvme, Some(address)) => {
+                addresses.push(*address);
+                Spoken::Nvme(PortId(u16::try_from(addresses.len() - 1).unwrap_or(u16::MAX)))
+            }
+            (Protocol::Nvme, None) => panic!("bug: NVMe over TCP has TCP addresses"),
+            (Protocol::Nbd, _) => Spoken::Nbd,
+        });
+        let spoken = spoken.collect();
+        let nvme = (!addresses.is_empty()).then(|| NvmeShared::new(&addresses)).transpose()?;
+        Ok((Self { nvme }, spoken))
+    }
+
+    fn nvme(&self) -> &NvmeShared {
+        self.nvme.as_ref().expect("its connections come by its addresses")
+    }
+
+    #[inline]
+    fn nvme_mut(&mut self) -> &mut NvmeShared {
+        self.nvme.as_mut().expect("its connections come by its addresses")
+    }
+
+    /// Arrays that are not offered now are not about to start.
+    pub fn have_started(&mut self) {
+        self.nvme.iter_mut().for_each(NvmeShared::have_started);
+    }
+
+    /// Offer an array, unless its clients are refused.
+    ///
+    /// # Errors
+    /// The rule that the offer breaks.
+    pub fn offer(&mut self, offer: &Offer) -> Result<(), OfferError> {
+        match &mut self.nvme {
+            Some(nvme) if offer.refused.is_none() => nvme.offer(offer).map_err(OfferError::Nvme),
+            _ => Ok(()),
+        }
+    }
+
+    /// Offer an array no longer.
+    pub fn withdraw(&mut self, array: ArrayId) {
+        self.nvme.iter_mut().for_each(|nvme| nvme.withdraw(array));
+    }
+
+    /// An array has another size.
+    pub fn set_size(&mut self, array: ArrayId, size: Bytes) {
+        self.nvme.iter_mut().for_each(|nvme| nvme.set_size(array, size));
+    }
+
+    /// Refuse writing to an array, or allow it again.
+    pub fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
+        self.nvme.iter_mut().for_each(|nvme| nvme.set_read_only(array, read_only));
+    }
+
+    /// Change which hosts may use an array. Others are disconnected.
+    ///
+    /// # Errors
+    /// Too many hosts.
+    pub fn set_hosts(&mut self, array: ArrayId, hosts: &AllowedHosts) -> Result<(), OfferError> {
+        self.nvme.iter_mut().try_for_each(|nvme| nvme.set_hosts(array, hosts)).map_err(OfferError::Nvme)
+    }
+
+    /// Change how hosts reach an array.
+    ///
+    /// # Errors
+    /// The array is not offered, or no protocol here has paths.
+    pub fn set_path(&mut self, array: ArrayId, state: PathState) -> Result<(), OfferError> {
+        let nvme = self.nvme.as_mut().ok_or(OfferError::NoPaths)?;
+        nvme.set_path(array, state).map_err(OfferError::Nvme)
+    }
+
+    /// The time of the next call of [`Common::on_time`].
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.nvme.as_ref().and_then(NvmeShared::next_deadline)
+    }
+
+    /// Carry out the actions that are due. Received bytes are to be parsed before.
+    pub fn on_time(&mut self, now: Instant) {
+        self.nvme.iter_mut().for_each(|nvme| nvme.on_time(now));
+    }
+
+    /// The next connection that needs attention, until there is none.
+    #[inline]
+    pub fn next_errand(&mut self) -> Option<SharedErrand> {
+        self.nvme.as_mut().and_then(NvmeShared::next_errand)
     }
 }
 
@@ -235,12 +492,18 @@ impl Announced {
 pub enum OfferError {
     /// A network block device cannot have this form.
     Nbd(ExportError),
+    /// An NVMe namespace cannot have this form.
+    Nvme(SubsystemError),
+    /// No address is one of a protocol that has paths.
+    NoPaths,
 }
 
 impl std::fmt::Display for OfferError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nbd(error) => write!(f, "{error}"),
+            Self::Nvme(error) => write!(f, "{error}"),
+            Self::NoPaths => f.write_str("this server has no address for NVMe/TCP; start it with --nvme HOST:PORT"),
         }
     }
 }

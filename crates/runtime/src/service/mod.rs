@@ -25,7 +25,8 @@ use openraid_core::array::reshape_plan::{ReshapeGoal, ReshapePlan};
 use openraid_core::limits::Limits;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
-use openraid_format::Superblock;
+use openraid_format::{Superblock, Uuid};
+pub use openraid_nvme::{AllowedHosts, Nqn, PathState};
 use openraid_sys::{
     listen_patiently, EngineOptions, HugePages, KeptListener, ListenPlace, Listener, PoolOptions, Signals, Waker,
 };
@@ -35,8 +36,8 @@ pub use arrays::{AssembleRequest, Nesting, Started, StartedArray};
 pub use create::{random_uuid, CreateRequest, NestedRequest};
 pub use error::{ServiceError, StartError};
 
-use crate::export::Offer;
 pub use crate::export::OfferError;
+use crate::export::{Offer, Protocol};
 use crate::limits::NOTICES_KEPT_MAX;
 use crate::member::OpenedMember;
 use crate::record::Recorder;
@@ -90,6 +91,8 @@ pub struct ServiceConfig {
     pub touch: bool,
     /// Addresses to listen on; the list may be empty.
     pub listen: Vec<Listen>,
+    /// TCP addresses to listen on for NVMe/TCP; port 0 takes a free one.
+    pub nvme: Vec<SocketAddr>,
     /// Listeners for some of these addresses, which another process keeps.
     pub kept: Vec<KeptListener>,
     /// From when on clients are accepted.
@@ -108,6 +111,7 @@ impl Default for ServiceConfig {
             huge: HugePages::Advise,
             touch: false,
             listen: Vec::new(),
+            nvme: Vec::new(),
             kept: Vec::new(),
             accept: Accept::default(),
             recorder: None,
@@ -123,6 +127,7 @@ pub struct Service {
     events: mpsc::Receiver<ServiceEvent>,
     thread: Option<JoinHandle<()>>,
     addresses: Vec<SocketAddr>,
+    nvme_addresses: Vec<SocketAddr>,
 }
 
 /// A way to ask a running service.
@@ -142,16 +147,21 @@ impl Service {
     /// # Errors
     /// An address that is taken, no memory, limits that do not fit together.
     pub fn start(config: ServiceConfig) -> Result<Self, ServiceError> {
-        let (mut listeners, mut all_kept) = (Vec::new(), config.kept);
-        for place in &config.listen {
+        let mut all_kept = config.kept;
+        let mut open = |place: &Listen| {
             let kept = all_kept.iter().position(|kept| place.is(&kept.place));
-            listeners.push(match (kept, place) {
-                (Some(kept), _) => all_kept.swap_remove(kept).listener,
-                (None, Listen::Tcp(address)) => listen_patiently(|| Listener::tcp(*address))?,
-                (None, Listen::Unix(path)) => listen_patiently(|| Listener::unix_of_folder(path))?,
-            });
-        }
-        let addresses = listeners.iter().filter_map(Listener::tcp_address).collect();
+            match (kept, place) {
+                (Some(kept), _) => Ok(all_kept.swap_remove(kept).listener),
+                (None, Listen::Tcp(address)) => listen_patiently(|| Listener::tcp(*address)),
+                (None, Listen::Unix(path)) => listen_patiently(|| Listener::unix_of_folder(path)),
+            }
+        };
+        let nbd = config.listen.iter().map(&mut open).collect::<Result<Vec<_>, _>>()?;
+        let nvme = config.nvme.iter().map(|address| open(&Listen::Tcp(*address))).collect::<Result<Vec<_>, _>>()?;
+        let tcp = |listeners: &[Listener]| listeners.iter().filter_map(Listener::tcp_address).collect::<Vec<_>>();
+        let (addresses, nvme_addresses) = (tcp(&nbd), tcp(&nvme));
+        let nbd = nbd.into_iter().map(|listener| (listener, Protocol::Nbd));
+        let listeners = nbd.chain(nvme.into_iter().map(|listener| (listener, Protocol::Nvme))).collect();
         let (orders, order_queue) = mpsc::channel();
         let (news, events) = mpsc::sync_channel(NOTICES_KEPT_MAX);
         let (ready, is_ready) = mpsc::channel();
@@ -182,7 +192,7 @@ impl Service {
         });
         let thread = spawned.map_err(|error| ServiceError::Thread(error.to_string()))?;
         match is_ready.recv() {
-            Ok(Ok(())) => Ok(Self { handle, events, thread: Some(thread), addresses }),
+            Ok(Ok(())) => Ok(Self { handle, events, thread: Some(thread), addresses, nvme_addresses }),
             Ok(Err(error)) => Err(ServiceError::Shard(error)),
             Err(_) => Err(ServiceError::Ended),
         }
@@ -194,10 +204,16 @@ impl Service {
         self.handle.clone()
     }
 
-    /// The TCP addresses for clients.
+    /// The TCP addresses for clients of NBD.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The addresses of NVMe/TCP.
+    #[must_use]
+    pub fn nvme_addresses(&self) -> &[SocketAddr] {
+        &self.nvme_addresses
     }
 
     /// News, oldest first; ends with [`ServiceEvent::Stopped`].
@@ -246,6 +262,22 @@ pub struct ExportRequest {
     pub read_only: bool,
     /// Why every client is refused, if that is so.
     pub refused: Option<String>,
+    /// Its identity for NVMe hosts, which outlives renames; without one it is not offered to them.
+    pub identity: Option<Uuid>,
+    /// The NVMe hosts that may use it.
+    pub hosts: AllowedHosts,
+    /// How NVMe hosts reach it.
+    pub path: PathState,
+}
+
+impl ExportRequest {
+    /// An export for all clients of NBD.
+    #[must_use]
+    pub fn named(array: ArrayId, name: &str) -> Self {
+        let (description, refused, identity) = (String::new(), None, None);
+        let (hosts, path) = (AllowedHosts::Any, PathState::Optimized);
+        Self { array, name: name.into(), description, read_only: false, refused, identity, hosts, path }
+    }
 }
 
 impl ServiceHandle {
@@ -342,6 +374,9 @@ impl ServiceHandle {
             unit: unit(view),
             preferred: preferred(&status, view),
             refused: request.refused.clone(),
+            uuid: request.identity.map(|identity| identity.0),
+            hosts: request.hosts.clone(),
+            path: request.path,
         };
         Ok(self.order(|answer| Order::Offer(Box::new(offer), answer))??)
     }
@@ -368,6 +403,22 @@ impl ServiceHandle {
     /// The service has ended.
     pub fn admit(&self, array: ArrayId) -> Result<(), ServiceError> {
         self.order(|answer| Order::Admit(array, answer))
+    }
+
+    /// Change which NVMe hosts may use an array. Others are disconnected.
+    ///
+    /// # Errors
+    /// Too many hosts.
+    pub fn set_hosts(&self, array: ArrayId, hosts: AllowedHosts) -> Result<(), ServiceError> {
+        Ok(self.order(|answer| Order::SetHosts(array, hosts, answer))??)
+    }
+
+    /// Change how NVMe hosts reach an array by the addresses of this service.
+    ///
+    /// # Errors
+    /// The service has no address for NVMe/TCP, or does not offer the array there.
+    pub fn set_path(&self, array: ArrayId, state: PathState) -> Result<(), ServiceError> {
+        Ok(self.order(|answer| Order::SetPath(array, state, answer))??)
     }
 
     /// Make an array read-only for clients, or writable again. Clients stay connected; their running requests end

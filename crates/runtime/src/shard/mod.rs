@@ -31,7 +31,7 @@ pub use drives::{AttachError, DriveView};
 pub use order::{ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
 
 use crate::control::Control;
-use crate::export::{Exports, Shared, CONNECTION_CLASS, LISTENER_CLASS};
+use crate::export::{DoorsError, Exports, Protocol, Shared, CONNECTION_CLASS, LISTENER_CLASS};
 use crate::hosts::Hosts;
 use crate::limits::{LOOK_TIME, STANDSTILL_TOLD_MIN};
 use crate::record::Recorder;
@@ -59,7 +59,7 @@ pub struct ShardConfig {
     /// The kernel's engine for members.
     pub engine: EngineOptions,
     /// The listeners.
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<(Listener, Protocol)>,
     /// From when on clients are accepted.
     pub accept: Accept,
     /// Stores the stream of events.
@@ -83,6 +83,8 @@ pub enum ShardError {
     Pool(Errno),
     /// No io_uring, or no epoll set.
     System(Errno),
+    /// Addresses that cannot all be served.
+    Addresses(String),
 }
 
 impl std::fmt::Display for ShardError {
@@ -92,6 +94,7 @@ impl std::fmt::Display for ShardError {
             Self::Pool(error) => {
                 write!(f, "the system gives no memory for payload: {error}; give less to --cache or --memory")
             }
+            Self::Addresses(why) => write!(f, "{why}"),
             Self::System(error) => write!(f, "the system has no room for the service: {error}"),
         }
     }
@@ -143,10 +146,11 @@ impl Shard {
         if let Some(signals) = &config.signals {
             epoll.add(signals, SIGNALS, Interest::READ).map_err(ShardError::System)?;
         }
-        let mut exports = Exports::default();
-        for listener in config.listeners {
-            exports.listen(listener, &epoll).map_err(ShardError::System)?;
-        }
+        let exports = Exports::new(config.listeners, &epoll);
+        let mut exports = exports.map_err(|error| match error {
+            DoorsError::System(error) => ShardError::System(error),
+            DoorsError::Protocol(why) => ShardError::Addresses(why),
+        })?;
         if config.accept == Accept::AtOnce {
             exports.accept(&epoll);
         }

@@ -15,7 +15,7 @@ use openraid_sys::Signal;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos};
 
 use super::drives::{AttachError, DriveView};
-use crate::export::{ExportCounters, Offer, OfferError};
+use crate::export::{AllowedHosts, ExportCounters, Offer, OfferError, PathState};
 use crate::member::remote::RemoteNews;
 use crate::member::OpenedMember;
 
@@ -49,6 +49,10 @@ pub enum Order {
     Admit(ArrayId, Answer<()>),
     /// Make an array read-only for clients, or writable again.
     SetReadOnly(ArrayId, bool, Answer<()>),
+    /// Change which hosts may use an array.
+    SetHosts(ArrayId, AllowedHosts, Answer<Result<(), OrderError>>),
+    /// Change how hosts reach an array.
+    SetPath(ArrayId, PathState, Answer<Result<(), OrderError>>),
     /// The whole status.
     Status(Answer<ServiceStatus>),
     /// The last decisions.

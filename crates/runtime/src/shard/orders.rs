@@ -78,6 +78,12 @@ impl Shard {
                 self.exports.set_read_only(array, read_only);
                 let _ = answer.send(());
             }
+            Order::SetHosts(array, hosts, answer) => {
+                let _ = answer.send(self.exports.set_hosts(array, &hosts).map_err(OrderError::Export));
+            }
+            Order::SetPath(array, state, answer) => {
+                let _ = answer.send(self.exports.set_path(array, state).map_err(OrderError::Export));
+            }
             Order::Status(answer) => {
                 let _ = answer.send(self.status());
             }
@@ -167,8 +173,7 @@ impl Shard {
         if self.shared.control.status(offer.array).is_none() {
             return Err(OrderError::NoSuchArray(offer.array));
         }
-        self.exports.offer(offer);
-        Ok(())
+        self.exports.offer(offer).map_err(OrderError::Export)
     }
 
     fn status(&self) -> ServiceStatus {

@@ -130,8 +130,7 @@ impl Server {
     }
 
     pub fn offer(&self, array: ArrayId, name: &str) {
-        let request =
-            ExportRequest { array, name: name.into(), description: String::new(), read_only: false, refused: None };
+        let request = ExportRequest::named(array, name);
         self.handle.export(&request).unwrap_or_else(|error| panic!("{error}"));
     }
 

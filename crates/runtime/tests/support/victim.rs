@@ -30,8 +30,7 @@ pub fn serve_if_victim() {
     let service = Service::start(config).expect("a service");
     let members: Vec<String> = vec!["ram:32M".into(); 4];
     let array = service.handle().create(request(MdLevel::Raid5, Sectors::kib(64), &members)).expect("an array").array;
-    let export =
-        ExportRequest { array, name: "disk".into(), description: String::new(), read_only: false, refused: None };
+    let export = ExportRequest::named(array, "disk");
     service.handle().export(&export).expect("an export");
     std::fs::write(folder.join("ready"), "").expect("a file");
     // Ends with the test, however that ends.

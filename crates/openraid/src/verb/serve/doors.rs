@@ -18,6 +18,8 @@ pub struct Addresses {
     pub nbd: Vec<Listen>,
     /// NBD over TLS.
     pub nbd_tls: Vec<SocketAddr>,
+    /// NVMe/TCP.
+    pub nvme: Vec<SocketAddr>,
     /// The console, and all other interfaces over HTTP.
     pub http: Option<SocketAddr>,
 }
@@ -29,15 +31,16 @@ impl Addresses {
             Listen::Tcp(address) => ListenPlace::Tcp(*address),
             Listen::Unix(path) => ListenPlace::Unix(path.clone()),
         });
-        nbd.chain(self.nbd_tls.iter().chain(&self.http).map(|address| ListenPlace::Tcp(*address))).collect()
+        let others = self.nbd_tls.iter().chain(&self.nvme).chain(&self.http);
+        nbd.chain(others.map(|address| ListenPlace::Tcp(*address))).collect()
     }
 }
 
 /// The sockets for these addresses. All others are made by the server itself.
 #[derive(Debug, Default)]
 pub struct Doors {
-    /// Plain NBD.
-    pub nbd: Vec<KeptListener>,
+    /// Plain NBD, and NVMe/TCP.
+    pub plain: Vec<KeptListener>,
     /// NBD over TLS.
     pub nbd_tls: Vec<TcpListener>,
     /// The interfaces over HTTP.
@@ -113,7 +116,7 @@ pub fn assign(sockets: Option<Vec<KeptListener>>, addresses: &mut Addresses) -> 
         if let ListenPlace::Tcp(address) = &kept.place {
             *listen = Listen::Tcp(*address);
         }
-        doors.nbd.push(kept);
+        doors.plain.push(kept);
     }
     let failed = |error: std::io::Error| Failure::failed(format!("a socket that came with the start: {error}"));
     for address in &mut addresses.nbd_tls {
@@ -121,6 +124,13 @@ pub fn assign(sockets: Option<Vec<KeptListener>>, addresses: &mut Addresses) -> 
         let listener = kept.to_std().map_err(failed)?;
         *address = listener.local_addr().map_err(failed)?;
         doors.nbd_tls.push(listener);
+    }
+    for address in &mut addresses.nvme {
+        let Some(kept) = found.next().flatten() else { continue };
+        if let ListenPlace::Tcp(kept) = &kept.place {
+            *address = *kept;
+        }
+        doors.plain.push(kept);
     }
     let http = found.next().flatten().map(|kept| kept.to_std().map(Arc::new)).transpose();
     doors.http = http.map_err(failed)?;
@@ -169,11 +179,11 @@ mod tests {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let other = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 1));
         let nbd = vec![Listen::Tcp(any), Listen::Tcp(other)];
-        let mut addresses = Addresses { nbd, nbd_tls: vec![first], http: None };
+        let mut addresses = Addresses { nbd, nbd_tls: vec![first], ..Addresses::default() };
         let doors = assign(Some(vec![one, two, three]), &mut addresses).expect("descriptors");
         // Port 0 comes last, and does not take the socket of TLS.
         assert_eq!(addresses.nbd, [Listen::Tcp(second), Listen::Tcp(other)]);
-        assert_eq!(doors.nbd.iter().map(|kept| kept.place.clone()).collect::<Vec<_>>(), [ListenPlace::Tcp(second)]);
+        assert_eq!(doors.plain.iter().map(|kept| kept.place.clone()).collect::<Vec<_>>(), [ListenPlace::Tcp(second)]);
         assert_eq!(doors.nbd_tls[0].local_addr().expect("bound"), first);
         let [without, left] = doors.notes.as_slice() else { panic!("{:?}", doors.notes) };
         assert!(without.starts_with("127.0.0.2:1: ") && without.contains("ListenStream=127.0.0.2:1"), "{without}");

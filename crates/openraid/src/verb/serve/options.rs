@@ -26,6 +26,8 @@ pub struct ServeOptions {
     pub nbd_unix: Vec<PathBuf>,
     /// TCP addresses of NBD over TLS.
     pub nbd_tls: Vec<String>,
+    /// Addresses of NVMe/TCP.
+    pub nvme: Vec<String>,
     /// Memory for payload.
     pub memory: Bytes,
     /// Memory for the cache.
@@ -63,6 +65,9 @@ impl ServeOptions {
                 desired.nbd_tls.as_ref().map(|placed| (placed.value.join(", "), placed.line)),
             );
         }
+        let nvme = Some(&arguments.nvme).filter(|all| !all.is_empty());
+        let file_nvme = desired.nvme.as_ref().map(|placed| (placed.value.join(", "), placed.line));
+        overview.option("nvme", nvme.map(|all| all.join(", ")), file_nvme);
         let listen = file.and_then(|file| file.desired.management.listen.as_ref());
         let listen = listen.map(|placed| (placed.value.clone(), placed.line));
         overview.option("management.listen", arguments.http.clone(), listen);
@@ -95,6 +100,7 @@ impl ServeOptions {
                 given => given.to_vec(),
             },
             nbd_tls: desired.nbd_tls.map(|placed| placed.value).filter(|_| !listens).unwrap_or_default(),
+            nvme: or(&arguments.nvme, desired.nvme.map(|placed| placed.value)),
             memory: arguments.memory.or(desired.memory.map(|placed| placed.value)).unwrap_or(MEMORY),
             cache: arguments.cache.or(desired.cache.map(|placed| placed.value)),
             drive_depth: arguments

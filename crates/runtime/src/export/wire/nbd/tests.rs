@@ -1,3 +1,4 @@
+use super::super::{AllowedHosts, Common, PathState};
 use super::*;
 use crate::control::Control;
 use crate::export::offers::{Offers, StatusCache};
@@ -37,6 +38,9 @@ impl Side {
             unit: 1,
             preferred: 4096,
             refused: None,
+            uuid: None,
+            hosts: AllowedHosts::Any,
+            path: PathState::Optimized,
         });
         let control = Control::new(Limits::default(), None).expect("limits that fit together");
         let mut out = Vec::new();
@@ -53,14 +57,15 @@ impl Side {
             assert_eq!(side.step(&option), (option.len(), WireEvent::Step));
         }
         let option = option(EXPORT_NAME, b"disk");
-        assert_eq!(side.step(&option), (option.len(), WireEvent::Chosen(ARRAY)));
+        assert_eq!(side.step(&option), (option.len(), WireEvent::Chosen(Role::Client(ARRAY))));
         side.out.clear();
         side
     }
 
     fn step(&mut self, input: &[u8]) -> (usize, WireEvent) {
         let (control, now) = (&self.control, Instant::ZERO);
-        let mut catalog = Catalog { offers: &self.offers, states: &mut self.states, control, now };
+        let (offers, mut common) = (&self.offers, Common::default());
+        let mut catalog = Catalog { offers, states: &mut self.states, common: &mut common, control, now };
         let step = self.wire.parse(input, &mut catalog, &mut self.out);
         (step.consumed, step.event)
     }

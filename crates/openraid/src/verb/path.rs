@@ -1,0 +1,15 @@
+//! `openraid path`: says how good the paths of NVMe hosts to a served array are.
+
+use super::{ask, Context};
+use crate::arguments::PathArguments;
+use crate::control::Command;
+use crate::exit::Outcome;
+
+/// Runs the verb.
+///
+/// # Errors
+/// No server serves the array, or the server refuses.
+pub fn run(arguments: &PathArguments, context: &Context) -> Outcome {
+    let command = Command::Path { array: arguments.array.clone(), state: arguments.state.clone() };
+    ask(context, &arguments.array, &command)
+}

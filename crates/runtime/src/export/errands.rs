@@ -1,0 +1,30 @@
+//! Messages to clients, and ends of connections, that follow from the state that connections share.
+
+use super::wire::SharedErrand;
+use super::{Exports, Shared};
+use crate::slab::Key;
+
+impl Exports {
+    /// Carry out what the state that connections share asks for.
+    #[inline]
+    pub(super) fn run_errands(&mut self, shared: &mut Shared) {
+        self.run_errands_with(shared, Self::close);
+    }
+
+    /// The same with another way to end a connection.
+    #[inline]
+    pub(super) fn run_errands_with(&mut self, shared: &mut Shared, end: fn(&mut Self, Key, &mut Shared)) {
+        while let Some(errand) = self.common.next_errand() {
+            match errand {
+                SharedErrand::Close(key) => end(self, key, shared),
+                SharedErrand::Deliver(key) => self.deliver(key),
+            }
+        }
+    }
+
+    fn deliver(&mut self, key: Key) {
+        let Some(connection) = self.table.get_mut(key) else { return };
+        connection.output.append(|out| connection.wire.deliver(&mut self.common, out));
+        self.mark_dirty(key);
+    }
+}
