@@ -94,11 +94,26 @@ def first(machine):
     yield from upgrade(machine) if has_disk else upgrade_without_disk(machine)
     yield "upgrade: every face", FINE, faces(machine)
     yield from renewal(machine)
+    yield from sockets(machine)
     # What an administrator sees on a machine without trouble: no alarm, and a service that is not confined too much.
     _, log = machine.run("journalctl -b -u openraid -p warning --no-pager -q")
     print(log, flush=True)
     machine.power_off()
     renew_initramfs(machine.folder)
+
+
+def sockets(machine):
+    """A restart and a crash of the service leave the socket of hosts open. A stop ends it, so that no host starts the service again."""
+    inode, units = "stat -c %i /run/openraid-nbd/nbd.sock", "openraid.service openraid.socket openraid-hosts.target"
+    active = f"[ \"$(systemctl is-active {units} | uniq)\" = active ]"
+    machine.run(f"systemctl stop openraid-disk@data; systemctl restart openraid; {inode} >/run/socket")
+    for what, command in (("restart", "systemctl restart openraid"), ("kill", "systemctl kill -s KILL openraid; sleep 1")):
+        code, text = machine.run(f"{command}; openraid show data --wait 60; {inode} | cmp - /run/socket && {active}")
+        yield f"a {what} keeps the socket of hosts", 0, code if not code else text
+    code, text = machine.run(f"systemctl stop openraid; sleep 1; ! systemctl is-active {units} && [ ! -e /run/openraid-nbd/nbd.sock ]")
+    yield "a stop ends the socket of hosts", 0, code if not code else text
+    code, text = machine.run(f"systemctl start openraid && {active} && openraid show data --wait 60")
+    yield "a start opens the socket of hosts", 0, code if not code else text
 
 
 def renewal(machine):

@@ -506,12 +506,14 @@ fn the_packaged_unit_is_one_that_systemd_understands_and_calls_less_exposed() {
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("Documentation=")).collect();
     fs::write(&unit, lines.join("\n")).expect("room");
     let path = unit.display().to_string();
-    let socket = lab.path("openraid.socket");
-    let text = fs::read_to_string(packaged("openraid.socket")).expect("the unit");
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("Documentation=")).collect();
-    fs::write(&socket, lines.join("\n")).expect("room");
-    let sockets = socket.display().to_string();
-    let Some((fine, said)) = systemd("systemd-analyze", &["verify", "--man=no", &path, &sockets]) else {
+    let [sockets, hosts] = ["openraid.socket", "openraid-hosts.target"].map(|name| {
+        let unit = lab.path(name);
+        let text = fs::read_to_string(packaged(name)).expect("the unit");
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("Documentation=")).collect();
+        fs::write(&unit, lines.join("\n")).expect("room");
+        unit.display().to_string()
+    });
+    let Some((fine, said)) = systemd("systemd-analyze", &["verify", "--man=no", &path, &sockets, &hosts]) else {
         return support::skipped("systemd-analyze is not installed");
     };
     assert!(fine && said.is_empty(), "{said}");
