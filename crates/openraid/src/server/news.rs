@@ -55,7 +55,7 @@ impl Server {
                 Some(plain(EventName::StoodStill, format!("the server did not run for {seconds} s: {why}")))
             }
             ServiceEvent::Remote(drive, news) => Some(self.remote(*drive, news)),
-            ServiceEvent::Signal(_) | ServiceEvent::Stopped => None,
+            ServiceEvent::Signal(_) | ServiceEvent::AwaitsMark(_) | ServiceEvent::Stopped => None,
         }
     }
 

@@ -11,6 +11,7 @@
 
 mod connection;
 mod errands;
+mod held;
 mod offers;
 pub mod output;
 mod receive;
@@ -34,6 +35,7 @@ use crate::limits::{
 use crate::rest::Round;
 use crate::slab::{Key, Slab};
 use connection::Connection;
+use held::HeldAnswers;
 pub use offers::Offer;
 use offers::{Offers, StatusCache};
 pub use wire::{check as check_offer, AllowedHosts, OfferError, PathState, Protocol};
@@ -114,6 +116,7 @@ pub struct Exports {
     /// Time of the next search for stalled clients.
     look_at: Option<Instant>,
     states: StatusCache,
+    held: HeldAnswers,
     counters: ExportCounters,
     connections_max: usize,
     stopping: bool,
@@ -163,6 +166,7 @@ impl Exports {
             choosing: VecDeque::new(),
             look_at: None,
             states: StatusCache::default(),
+            held: HeldAnswers::default(),
             counters: ExportCounters::default(),
             connections_max: connections_max(),
             stopping: false,

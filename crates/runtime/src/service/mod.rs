@@ -421,6 +421,23 @@ impl ServiceHandle {
         Ok(self.order(|answer| Order::SetPath(array, state, answer))??)
     }
 
+    /// Answer no write of an array's clients any more, unless something is dirty in the cache. Returns whether that is so. From
+    /// then on nothing that was answered is in memory alone, and a write that waits is [`ServiceEvent::AwaitsMark`].
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn hold_writes(&self, array: ArrayId) -> Result<bool, ServiceError> {
+        self.order(|answer| Order::HoldWrites(array, answer))
+    }
+
+    /// Answer the writes of an array's clients again.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn pass_writes(&self, array: ArrayId) -> Result<(), ServiceError> {
+        self.order(|answer| Order::PassWrites(array, answer))
+    }
+
     /// Make an array read-only for clients, or writable again. Clients stay connected; their running requests end
     /// normally.
     ///

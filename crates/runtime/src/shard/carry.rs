@@ -36,6 +36,9 @@ impl Shard {
             self.on_admin_reply(reply);
         }
         self.actions.clear();
+        if let Some(array) = self.exports.take_awaited_mark() {
+            self.tell(ServiceEvent::AwaitsMark(array));
+        }
     }
 
     /// Clients that connect from now on are told the size that an array has now.
@@ -63,6 +66,7 @@ impl Shard {
             let reply = self.actions.replies[nth];
             let host = self.shared.hosts.remove(reply.token);
             match host.owner {
+                Owner::Connection(key) if self.exports.holds(key, &host, &reply) => self.exports.hold(key, reply, host),
                 Owner::Connection(key) => self.exports.reply(key, &reply, &host, &mut self.shared),
                 Owner::Service(waiter) => {
                     let result = match reply.status {

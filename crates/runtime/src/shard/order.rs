@@ -47,6 +47,10 @@ pub enum Order {
     Retract(String, Answer<()>),
     /// Refuse no client of an array any more.
     Admit(ArrayId, Answer<()>),
+    /// Answer no write of an array any more, unless something of it is dirty in the cache. Answer: is it so?
+    HoldWrites(ArrayId, Answer<bool>),
+    /// Answer the writes of an array again, also those that have waited.
+    PassWrites(ArrayId, Answer<()>),
     /// Make an array read-only for clients, or writable again.
     SetReadOnly(ArrayId, bool, Answer<()>),
     /// Change which hosts may use an array.
@@ -131,6 +135,8 @@ pub struct ArrayView {
     pub other_sizes: Vec<(Bytes, usize)>,
     /// Requests of hosts inside it, over time.
     pub load: Occupied,
+    /// Do answers to writes of clients wait for [`Order::PassWrites`]?
+    pub awaits_mark: bool,
 }
 
 /// The whole status.
@@ -175,6 +181,8 @@ pub enum ServiceEvent {
     Remote(DriveId, RemoteNews),
     /// A signal was received. Interrupts and terminations stop the service.
     Signal(Signal),
+    /// The answer to a write waits for [`Order::PassWrites`]. The status says so too, because news may be lost.
+    AwaitsMark(ArrayId),
     /// An array did not stop cleanly.
     StopFailed(ArrayId, AdminError),
     /// The service has ended.

@@ -74,6 +74,17 @@ impl Shard {
                 self.exports.admit(array);
                 let _ = answer.send(());
             }
+            Order::HoldWrites(array, answer) => {
+                let is_clean = self.shared.control.cache().is_none_or(|cache| cache.dirty.is_zero());
+                if is_clean {
+                    self.exports.hold_writes(array);
+                }
+                let _ = answer.send(is_clean);
+            }
+            Order::PassWrites(array, answer) => {
+                self.exports.pass_writes(array, &mut self.shared);
+                let _ = answer.send(());
+            }
             Order::SetReadOnly(array, read_only, answer) => {
                 self.exports.set_read_only(array, read_only);
                 let _ = answer.send(());
@@ -185,7 +196,8 @@ impl Shard {
             let exports = exports.map(|offer| offer.name.clone()).collect();
             let other_sizes = self.exports.other_sizes(array, status.capacity.bytes());
             let (clients, load) = (self.exports.clients(array), self.shared.control.host_load(array, at));
-            Some(ArrayView { status, protection, exports, clients, other_sizes, load })
+            let awaits_mark = self.exports.awaits_mark(array);
+            Some(ArrayView { status, protection, exports, clients, other_sizes, load, awaits_mark })
         });
         let drives = self.drives.views();
         let drives = drives.map(|view| DriveView { load: self.shared.control.drive_load(view.drive, at), ..view });
