@@ -63,6 +63,8 @@ pub struct DesiredServer {
     pub queue_age: Option<FileValue<u64>>,
     /// Devices of the journal.
     pub journal: Option<FileValue<Vec<String>>>,
+    /// What becomes of hosts after the machine went down.
+    pub after_power_cut: Option<FileValue<AfterPowerCut>>,
 }
 
 impl DesiredServer {
@@ -85,6 +87,7 @@ impl DesiredServer {
             ("drive-depth", differs(&self.drive_depth, &other.drive_depth)),
             ("queue-age", differs(&self.queue_age, &other.queue_age)),
             ("journal", differs(&self.journal, &other.journal)),
+            ("after-power-cut", differs(&self.after_power_cut, &other.after_power_cut)),
         ];
         all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }
@@ -193,6 +196,39 @@ impl Access {
             Self::ReadOnly => "read-only",
             Self::Blocked => "blocked",
         }
+    }
+}
+
+/// What becomes of hosts after the machine went down with writes in the caches of drives that hosts had been answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum AfterPowerCut {
+    /// They are refused until an administrator admits them: a host that kept its power does not know of the loss.
+    #[default]
+    Refuse,
+    /// They are served, with an alarm: they went down with the server.
+    Admit,
+}
+
+impl AfterPowerCut {
+    /// All values.
+    pub const ALL: [Self; 2] = [Self::Refuse, Self::Admit];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Admit => "admit",
+        }
+    }
+}
+
+impl FromStr for AfterPowerCut {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|value| value.word() == text);
+        found.ok_or_else(|| format!("{text}: use refuse or admit"))
     }
 }
 

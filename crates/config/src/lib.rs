@@ -40,8 +40,9 @@ mod sinks;
 mod table;
 
 pub use desired::{
-    Access, ArrayId, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredServer, DesiredSink,
-    DesiredSpare, DesiredState, FileValue, MailTls, ScheduleTask, Setting, SinkKind, SpareFor, WebhookForm,
+    Access, AfterPowerCut, ArrayId, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredServer,
+    DesiredSink, DesiredSpare, DesiredState, FileValue, MailTls, ScheduleTask, Setting, SinkKind, SpareFor,
+    WebhookForm,
 };
 pub use nearest::nearest;
 pub use problem::{ConfigProblem, Problems};

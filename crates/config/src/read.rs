@@ -1,6 +1,7 @@
 //! The keys of the file, and the valid values of each.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use openraid_format::Uuid;
 use openraid_units::Bytes;
@@ -8,8 +9,8 @@ use toml::de::DeTable;
 
 use crate::cross::check_uses;
 use crate::desired::{
-    Access, ArrayId, DesiredArray, DesiredManagement, DesiredServer, DesiredSpare, DesiredState, FileValue, Setting,
-    SpareFor,
+    Access, AfterPowerCut, ArrayId, DesiredArray, DesiredManagement, DesiredServer, DesiredSpare, DesiredState,
+    FileValue, Setting, SpareFor,
 };
 use crate::nearest::nearest;
 use crate::problem::{ConfigProblem, Problems, PROBLEMS_MAX};
@@ -52,6 +53,7 @@ const SERVER: &[&str] = &[
     "drive-depth",
     "queue-age",
     "journal",
+    "after-power-cut",
 ];
 const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "client-ca", "names", "metrics-md", "drives"];
 const ARRAY: &[&str] = &["members", "exports", "hosts", "access", "settings"];
@@ -181,6 +183,12 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
             .map(|depth| FileValue { value: u32::try_from(depth.value).unwrap_or(u32::MAX), line: depth.line }),
         queue_age: number("queue-age", QUEUE_AGE_MAX_SECONDS),
         journal,
+        after_power_cut: word(
+            section,
+            "after-power-cut",
+            "an answer to a power cut",
+            &AfterPowerCut::ALL.map(AfterPowerCut::word),
+        ),
     }
 }
 
@@ -281,6 +289,20 @@ fn check_member(section: &Section<'_>, key: &str, word: &Word, words: &dyn Words
     }
 }
 
+/// One of these words.
+fn word<T: FromStr>(section: &Section<'_>, key: &str, kind: &str, known: &[&str]) -> Option<FileValue<T>> {
+    let word = section.text(key)?;
+    if let Ok(value) = word.text.parse() {
+        return Some(FileValue { value, line: section.reader.line(word.at) });
+    }
+    let remedy = match nearest(&word.text, known) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("use one of {}", known.join(", ")),
+    };
+    section.complain(word.at, key, &format!("{:?} is not {kind}", word.text), &remedy);
+    None
+}
+
 fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<DesiredArray> {
     section.know(ARRAY);
     let id = match key.parse::<Uuid>() {
@@ -301,18 +323,7 @@ fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<DesiredA
             section.complain(word.at, "exports", "not the name of an export", "write 1 to 255 bytes of plain text");
         }
     }
-    let access = section.text("access").and_then(|word| match word.text.parse::<Access>() {
-        Ok(value) => Some(FileValue { value, line: section.reader.line(word.at) }),
-        Err(_) => {
-            let known = Access::ALL.map(Access::word);
-            let remedy = match nearest(&word.text, &known) {
-                Some(near) => format!("did you mean {near}?"),
-                None => format!("use one of {}", known.join(", ")),
-            };
-            section.complain(word.at, "access", &format!("{:?} is not a kind of access", word.text), &remedy);
-            None
-        }
-    });
+    let access = word(section, "access", "a kind of access", &Access::ALL.map(Access::word));
     let settings = section.table("settings").map(|section| settings(&section, words)).unwrap_or_default();
     let line = section.reader.line(section.at);
     let text = |all: Vec<Word>| all.into_iter().map(|word| word.text).collect();

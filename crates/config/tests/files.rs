@@ -1,6 +1,6 @@
 //! Whole files: what they mean, and each kind of mistake with its line and its remedy.
 
-use openraid_config::{parse, Access, ArrayId, DesiredState, Setting, SpareFor, Words, FILE_BYTES_MAX};
+use openraid_config::{parse, Access, AfterPowerCut, ArrayId, DesiredState, Setting, SpareFor, Words, FILE_BYTES_MAX};
 use openraid_status::alarm::Level;
 use openraid_units::Bytes;
 
@@ -49,7 +49,8 @@ fn wrong(text: &str, wanted: &[(u32, &str, &str)]) {
 #[test]
 fn a_file_describes_a_server() {
     let desired = good(
-        "[server]\nnbd = \"10810\"\ncache = \"64M\"\nqueue-age = 5\njournal = [\"/dev/disk/by-id/j\"]\n\n\
+        "[server]\nnbd = \"10810\"\ncache = \"64M\"\nqueue-age = 5\njournal = [\"/dev/disk/by-id/j\"]\n\
+         after-power-cut = \"admit\"\n\n\
          [arrays.data]\nmembers = [\"/x\", \"nbd://host/y\"]\nexports = [\"data\", \"vm1\"]\naccess = \"read-only\"\n\
          settings.rebuild.rate = \"50M\"\nsettings.sorting = false\nsettings.background.depth = 4\n\
          settings.profile = \"balanced\"\n\n\
@@ -60,6 +61,7 @@ fn a_file_describes_a_server() {
     assert_eq!(server.cache.as_ref().map(|placed| (placed.value, placed.line)), Some((Bytes::mib(64), 3)));
     assert_eq!(server.nbd.as_ref().map(|placed| placed.value.clone()), Some(vec!["10810".into()]));
     assert_eq!(server.queue_age.as_ref().map(|placed| placed.value), Some(5));
+    assert_eq!(server.after_power_cut.as_ref().map(|placed| placed.value), Some(AfterPowerCut::Admit));
     assert_eq!(server.memory, None);
     let by_uuid = &desired.arrays[0];
     assert!(matches!(by_uuid.id, ArrayId::Uuid(uuid) if uuid.0[15] == 0xff), "{by_uuid:?}");
@@ -137,6 +139,8 @@ fn all_impossible_values_are_reported_at_once() {
             (14, "spares", "write [[spares]]"),
         ],
     );
+    let near = "did you mean refuse?";
+    wrong("[server]\nafter-power-cut = \"refused\"\n", &[(2, "server.after-power-cut", near)]);
     wrong("[server]\nnbd = [\"host:99999\"]\n", &[(2, "server.nbd", "write HOST:PORT")]);
     wrong("[[spares]]\nspan = 1\n", &[(1, "spares.member", "without a drive"), (2, "spares.span", "for = \"NAME\"")]);
     wrong("[arrays.d.settings]\nbackground.depth = \"x\"\n", &[(2, "arrays.d.settings.background.depth", "a number")]);

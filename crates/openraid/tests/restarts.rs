@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::client::{ask_for, Client};
-use support::{ask, say, Lab, Server, FLUSH, PROGRAM, WRITE};
+use support::{ask, kill_under_writes, say, Lab, Server, FLUSH, PROGRAM, WRITE};
 
 /// Kills of one run.
 const KILLS: u64 = 4;
@@ -173,12 +173,13 @@ fn signals_reach_the_server_that_a_parent_has_started() {
 #[test]
 fn the_consent_to_one_loss_is_none_to_the_next() {
     let lab = array("consent");
-    volatile(&lab).kill();
+    kill_under_writes(&lab, volatile(&lab));
     let (control, socket) = (lab.path("control.sock"), lab.path("nbd.sock"));
     let line = "--control control.sock serve data --json --cache 16M --nbd-unix nbd.sock --keep-listening --after-loss";
     let keeper = Server::started(&mut lab.command(&line.split(' ').collect::<Vec<_>>())).expect("ready");
     assert_ne!(ask_for(&socket, "data").0, REFUSED);
     let first = next_server(&control, 0);
+    assert_eq!(Client::open(&socket, "data").ask(WRITE, 0, &[5; 4096]), 0);
     kill(first);
     next_server(&control, first);
     assert_eq!(ask_for(&socket, "data").0, REFUSED, "its cache was volatile again");
@@ -339,6 +340,110 @@ fn a_kill_loses_nothing_when_writes_go_through_or_were_flushed_out_of_memory() {
     server.stop();
 }
 
+/// The file of the only mark.
+fn mark_of(lab: &Lab) -> Option<PathBuf> {
+    let marks = fs::read_dir(lab.path("state/openraid")).expect("the folder of the registry");
+    let mut marks = marks.map(|entry| entry.expect("an entry").path());
+    marks.find(|path| path.display().to_string().contains("unwritten-"))
+}
+
+/// The power of this machine was off: it has started again since the mark was made.
+fn cut_power(lab: &Lab) {
+    let mark = mark_of(lab).expect("a mark");
+    let text = fs::read_to_string(&mark).expect("text");
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux");
+    assert!(text.contains(boot.trim()), "{text}");
+    fs::write(&mark, text.replace(boot.trim(), "another start of the machine")).expect("room");
+}
+
+/// Wait until the mark of a volatile cache is there, or not.
+#[track_caller]
+fn await_mark(lab: &Lab, wanted: bool) {
+    let until = Instant::now() + Duration::from_secs(120);
+    while mark_of(lab).is_some() != wanted {
+        assert!(Instant::now() < until, "a mark: {}", !wanted);
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_kill_of_an_idle_array_with_a_volatile_cache_refuses_no_hosts() {
+    let lab = array("idle");
+    let server = volatile(&lab);
+    assert!(mark_of(&lab).is_some(), "before the first write");
+    ask(&lab, &server, &[(WRITE, 0, &[5; 4096]), (FLUSH, 0, &[])]);
+    await_mark(&lab, false);
+    server.kill();
+    assert_ne!(ask_after(&lab, &["data", "--cache", "16M"]).0, REFUSED, "nothing was dirty");
+    // The next write after the mark was taken off is answered when there is a mark again.
+    for round in 0..2 {
+        let server = lab.serve(&["data", "--cache", "16M", "--after-loss"]);
+        await_mark(&lab, false);
+        let mut client = Client::open(&lab.path("nbd.sock"), "data");
+        assert_eq!(client.ask(WRITE, 4096 * round, &[6; 4096]), 0);
+        assert!(mark_of(&lab).is_some(), "round {round}: an answer without a mark");
+        // Without a mark to wait for, too.
+        assert_eq!(client.ask(WRITE, 8192, &[7; 4096]), 0);
+        server.kill();
+        assert_eq!(ask_after(&lab, &["data", "--cache", "16M"]).0, REFUSED, "round {round}");
+    }
+    let server = lab.serve(&["data", "--cache", "16M", "--after-loss"]);
+    await_mark(&lab, false);
+    ask(&lab, &server, &[(WRITE, 0, &[8; 4096])]);
+    lab.line("stop data").expect(0);
+    server.end();
+    assert_eq!(mark_of(&lab), None, "the stop has written it");
+}
+
+/// Serve the array to other machines, and cut the power during writes.
+fn cut_during_writes(lab: &Lab, open: &[&str]) {
+    kill_under_writes(lab, lab.serve(open));
+    cut_power(lab);
+}
+
+#[test]
+fn hosts_that_always_go_down_with_the_server_are_admitted_after_a_power_cut_with_an_alarm() {
+    let lab = array("admitted");
+    let socket = lab.path("nbd.sock");
+    let open = ["data", "--nbd", "0.0.0.0:0", "--after-power-cut", "admit"];
+    cut_during_writes(&lab, &open[..3]);
+    let mut server = lab.serve(&open);
+    assert_ne!(ask_for(&socket, "data").0, REFUSED);
+    server.wait_for_news("HostsAdmitted", 1);
+    let text = lab.show("data")["admitted"].to_string();
+    assert!(text.contains("the machine went down") && text.contains("acknowledged writes may be lost"), "{text}");
+    lab.wait_for_alarms(|alarms| alarms.contains("hosts are served all the same"));
+    server.stop();
+    // A setting of the file is the same. A volatile cache is lost with the server, whatever the power did.
+    lab.configure("after-power-cut = \"admit\"\n");
+    let line = "config check openraid.toml";
+    lab.line(line).expect(0).says(&["after-power-cut", "admit"]);
+    let server = lab.serve(&["data", "--cache", "16M", "--after-power-cut", "admit"]);
+    lab.line("set data write.cache=volatile --yes").expect(0);
+    ask(&lab, &server, &[(WRITE, 0, &[5; 4096])]);
+    server.kill();
+    assert_eq!(ask_after(&lab, &["data", "--cache", "16M", "--after-power-cut", "admit"]).0, REFUSED);
+}
+
+#[test]
+fn a_power_cut_while_nothing_is_written_refuses_no_hosts() {
+    let lab = array("quiet");
+    let open = ["data", "--nbd", "0.0.0.0:0"];
+    let server = lab.serve(&open);
+    ask(&lab, &server, &[(WRITE, 0, &[5; 4096])]);
+    lab.wait_for("data", |array| array["active"] == false);
+    server.kill();
+    cut_power(&lab);
+    let socket = lab.path("nbd.sock");
+    let listen = ["serve", "--json", "--nbd-unix", socket.to_str().expect("UTF-8")];
+    let mut command = lab.command(&[&listen, &open[..]].concat());
+    let server = Server::started(command.stderr(fs::File::create(lab.path("said")).expect("room"))).expect("ready");
+    assert_ne!(ask_for(&socket, "data").0, REFUSED, "the members were flushed and marked clean");
+    server.stop();
+    let said = fs::read_to_string(lab.path("said")).expect("text");
+    assert!(said.contains("name your choice, server.after-power-cut"), "{said}");
+}
+
 #[test]
 fn after_a_power_cut_hosts_of_other_machines_are_refused() {
     let lab = array("power");
@@ -348,19 +453,11 @@ fn after_a_power_cut_hosts_of_other_machines_are_refused() {
     ask(&lab, &server, &[(WRITE, 0, &[5; 4096])]);
     server.kill();
     assert_ne!(ask_after(&lab, &open).0, REFUSED, "the drives kept their power");
-    let server = lab.serve(&open);
-    server.kill();
-    let marks = fs::read_dir(lab.path("state/openraid")).expect("the folder of the registry");
-    let mut marks = marks.map(|entry| entry.expect("an entry").path());
-    let mark = marks.find(|path| path.display().to_string().contains("unwritten-")).expect("a mark");
-    let text = fs::read_to_string(&mark).expect("text");
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux");
-    assert!(text.contains(boot.trim()), "{text}");
-    fs::write(&mark, text.replace(boot.trim(), "another start of the machine")).expect("room");
+    cut_during_writes(&lab, &open);
     let (kind, text) = ask_after(&lab, &open);
     assert!(kind == REFUSED && text.contains("the machine went down"), "{text}");
     lab.serve(&[&open[..], &["--after-loss"]].concat()).stop();
-    assert!(!mark.exists(), "all is written");
+    assert_eq!(mark_of(&lab), None, "all is written");
     let connected = UnixStream::connect(&socket).map_err(|error| error.kind());
     assert!(matches!(connected, Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused)));
 }

@@ -74,6 +74,7 @@ events! {
     FlushFailed Critical "A flush failed on a member that the array needs."
     ForcedStart Critical "An array was started by force."
     HealthUnknown Info "The health of a drive, or of all drives, is not known (SMART)."
+    HostsAdmitted Critical "Acknowledged writes of an array may be lost after a power cut, and its hosts are served (after-power-cut=admit)."
     HostsRefused Critical "Acknowledged writes of an array may be lost after a crash: hosts are refused until serve --after-loss."
     JournalAway Warning "A device of the journal cannot be used again."
     JournalBack Info "A device of the journal can be used again."

@@ -674,6 +674,9 @@ pub struct ArrayModel {
     /// Why hosts are refused, if acknowledged writes may be lost: until `serve --after-loss`.
     #[serde(default)]
     pub refused: Option<String>,
+    /// Why acknowledged writes may be lost, if hosts are served all the same (`server.after-power-cut = "admit"`).
+    #[serde(default)]
+    pub admitted: Option<String>,
     /// Open alarms, the most severe first. A span has none: its alarms are in the whole array's list.
     #[serde(default)]
     pub alarms: Vec<AlarmModel>,

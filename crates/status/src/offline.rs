@@ -42,6 +42,7 @@ impl ArrayModel {
             stopping: false,
             forced: None,
             refused: None,
+            admitted: None,
             alarms: Vec::new(),
             exports: Vec::new(),
             addresses: Vec::new(),

@@ -28,6 +28,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         found.push(with(next, condition));
     }
     found.extend(refused(array, &of));
+    found.extend(admitted(array, &of));
     if let Some(mut text) = mismatches_text(array) {
         array.sets().into_iter().filter_map(odd_member).for_each(|odd| text.push_str(&format!("; {odd}")));
         let next = command("repair", [name]);
@@ -84,6 +85,12 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
 fn refused(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Option<Condition> {
     let next_step = Some(command_with("serve", [&array.name], "--after-loss"));
     Some(Condition { next_step, ..of(EventName::HostsRefused, array.refused.clone()?) })
+}
+
+/// Hosts are served although writes may be lost.
+fn admitted(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Option<Condition> {
+    let condition = Condition { until_acknowledged: true, ..of(EventName::HostsAdmitted, array.admitted.clone()?) };
+    Some(Condition { next_step: Some(command("alarms acknowledge", [condition.id()])), ..condition })
 }
 
 /// Members with bad ranges. Rows that one member lacks are read from the others.

@@ -4,8 +4,10 @@ use crate::consistency::ConsistencyWord;
 use crate::quantity;
 use crate::words;
 use clap::Args;
+use openraid_config::AfterPowerCut;
 use openraid_units::{ArrayLevel, Bytes, Sectors};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// What `serve` takes.
 #[derive(Args, Debug)]
@@ -113,6 +115,10 @@ pub struct ServeArguments {
     /// memory or in caches of drives. Restart these hosts, or check their file systems. If a server has the array, it is told
     #[arg(long, requires = "names")]
     pub after_loss: bool,
+    /// Hosts after the machine went down while drives may have had answered writes in their caches: refuse (until --after-loss)
+    /// or admit, with an alarm, because they went down too [default: refuse]
+    #[arg(long, value_name = "refuse|admit", value_parser = AfterPowerCut::from_str)]
+    pub after_power_cut: Option<AfterPowerCut>,
     /// controller-journal: the journal protects all arrays that are started now. Every other policy: no array uses the
     /// journal, and each keeps the policy of its creation
     #[arg(long, value_name = "POLICY", value_enum)]

@@ -197,6 +197,7 @@ pub fn server_values(desired: &DesiredState) -> Vec<ValueModel> {
             .map(|drive_depth| value("drive-depth", drive_depth.value.to_string(), drive_depth.line)),
         server.queue_age.as_ref().map(|queue_age| value("queue-age", queue_age.value.to_string(), queue_age.line)),
         server.journal.as_ref().map(|journal| value("journal", journal.value.join(", "), journal.line)),
+        server.after_power_cut.as_ref().map(|cut| value("after-power-cut", cut.value.word().into(), cut.line)),
     ];
     let all = all.into_iter().flatten().chain(management_values(&desired.management));
     all.chain(care_values(&desired.care)).collect()

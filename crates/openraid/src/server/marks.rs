@@ -3,7 +3,12 @@
 //!
 //! ```text
 //!  no mark --before hosts may write--> mark --all is written, clean stop--> no mark
-//!                                        \--start after a crash--> hosts are refused --`--after-loss`--> as at the first arrow
+//!            ^                        |  ^
+//!            |  cache clean for some s|  |the answer to a write waits
+//!            |                        v  |
+//!            |                       lower mark --start after its crash--> as below
+//!            |
+//!  mark --start after a crash--> hosts are refused --`--after-loss`--> as at the first arrow
 //! ```
 //!
 //! It must never be lowered before the writes that it stands for are on the media, and costs requests nothing.
@@ -11,8 +16,12 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use openraid_config::AfterPowerCut;
 use openraid_core::admin::{Policy, WriteCache};
+use openraid_format::{MdLevel, Superblock};
 use openraid_runtime::service::ServiceStatus;
 use openraid_status::shell::command_with;
 use openraid_status::EventName;
@@ -33,6 +42,8 @@ use crate::registry::Registry;
 
 /// Marks are short.
 const BYTES_MAX: u64 = 4096;
+/// The mark of a volatile cache stands for less when nothing in the cache was dirty for this time.
+const CLEAN_FOR: Duration = Duration::from_secs(5);
 
 /// The crash that would lose acknowledged writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -52,18 +63,27 @@ struct Mark {
     at_seconds: u64,
 }
 
+/// Acknowledged writes may be lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Loss {
+    with: LostWith,
+    why: String,
+}
+
 impl Mark {
-    /// Why writes may be lost, for a start of the server in this start of the machine.
-    fn loss(&self, boot: &str) -> Option<String> {
+    /// The loss, for a start of the server in this start of the machine. `is_clean`: the members say that they were flushed after the
+    /// last write.
+    fn loss(&self, boot: &str, is_clean: bool) -> Option<Loss> {
         let since = utc(self.at_seconds);
-        match self.lost_with {
-            LostWith::Server => Some(format!("the server that began at {since} with write.cache=volatile died")),
-            LostWith::Machine if self.boot != boot => Some(format!(
-                "the machine went down without a clean stop of the server that began at {since}, and drives may have lost what was \
-                 in their caches"
-            )),
-            LostWith::Machine => None,
-        }
+        let why = match self.lost_with {
+            LostWith::Server => format!("the server died after {since} with write.cache=volatile"),
+            LostWith::Machine if self.boot != boot && !is_clean => format!(
+                "the machine went down after {since} without a clean stop of the server, and drives may have lost what was in \
+                 their caches"
+            ),
+            LostWith::Machine => return None,
+        };
+        Some(Loss { with: self.lost_with, why })
     }
 }
 
@@ -86,11 +106,13 @@ impl Found {
         text.and_then(|text| serde_json::from_str(&text).ok()).map_or(Self::Damaged, Self::Mark)
     }
 
-    fn loss(&self, boot: &str) -> Option<String> {
+    fn loss(&self, boot: &str, is_clean: bool) -> Option<Loss> {
         match self {
             Self::Nothing => None,
-            Self::Mark(mark) => mark.loss(boot),
-            Self::Damaged => Some("the mark of an earlier server cannot be read".into()),
+            Self::Mark(mark) => mark.loss(boot, is_clean),
+            Self::Damaged => {
+                Some(Loss { with: LostWith::Server, why: "the mark of an earlier server cannot be read".into() })
+            }
         }
     }
 }
@@ -115,30 +137,35 @@ fn boot() -> String {
 }
 
 impl Server {
-    /// Look for a mark before the array is used: if acknowledged writes may be lost, its hosts are refused.
+    /// Look for a mark before the array is used: if acknowledged writes may be lost, its hosts are refused, or are served with an
+    /// alarm.
     pub(super) fn look_for_loss(&self, name: &str, after_loss: bool) {
         let Ok(served) = self.find(name) else { return };
         let Some(uuid) = served.uuid() else { return };
         let found = Found::read(&self.registry, &uuid);
-        let Some(why) = found.loss(&boot()) else {
+        let Some(Loss { with, why }) = found.loss(&boot(), was_flushed(&served)) else {
             if let Found::Mark(mark) = found {
                 self.change_served(name, |served| served.mark = Some(mark.lost_with));
             }
             return;
         };
         let (event, text) = if after_loss {
+            self.forget_mark(&served);
             (EventName::Changed, format!("hosts are served again (--after-loss): {why}"))
+        } else if with == LostWith::Machine && self.after_power_cut == Some(AfterPowerCut::Admit) {
+            self.forget_mark(&served);
+            let text = format!(
+                "{why}: acknowledged writes may be lost, and hosts are served all the same (after-power-cut=admit); restart hosts \
+                 that did not go down, or check their file systems"
+            );
+            self.change_served(name, |served| served.admitted = Some(text.clone()));
+            (EventName::HostsAdmitted, text)
         } else {
             let again = command_with("serve", [name], "--after-loss");
-            (
-                EventName::HostsRefused,
-                format!("{why}: acknowledged writes may be lost; check its content, then `{again}`"),
-            )
+            let text = format!("{why}: acknowledged writes may be lost; check its content, then `{again}`");
+            self.change_served(name, |served| served.refused = Some(text.clone()));
+            (EventName::HostsRefused, text)
         };
-        match after_loss {
-            true => self.forget_mark(&served),
-            false => self.change_served(name, |served| served.refused = Some(text.clone())),
-        }
         let news = News { array: Some(name.to_owned()), ..plain(event, format!("{name}: {text}")) };
         self.add_news(vec![news]);
     }
@@ -188,10 +215,71 @@ impl Server {
         self.done(format!("{name}: hosts are served again"), name)
     }
 
+    /// Marks follow what hosts write: with a volatile cache in which nothing was dirty for a while, a mark stands for less, and
+    /// answers to writes wait until it stands for all again.
+    pub fn follow_marks(&self) {
+        let Ok(status) = self.status() else { return };
+        let _one_at_a_time = self.marking();
+        let arrays = self.state().arrays.clone();
+        for view in status.arrays.iter().filter(|view| view.awaits_mark) {
+            let served = arrays.iter().find(|served| served.array == view.status.array);
+            let marked = served.map_or(Ok(()), |served| self.mark_all(&status, served));
+            // The clients wait until the mark can be written, and the server tries at each tick.
+            let passed = marked.and_then(|()| Ok(self.handle.pass_writes(view.status.array)?));
+            passed.unwrap_or_else(|failure| crate::output::warn(&failure.text));
+        }
+        let is_clean = status.cache.is_some_and(|cache| cache.dirty.is_zero());
+        for served in arrays.iter().filter(|served| served.mark == Some(LostWith::Server) && served.refused.is_none()) {
+            let since = served.clean_since.filter(|_| is_clean).or_else(|| is_clean.then(Instant::now));
+            self.change_served(&served.name, |served| served.clean_since = since);
+            if since.is_some_and(|since| since.elapsed() >= CLEAN_FOR) {
+                self.lower_mark(&status, served).unwrap_or_else(|failure| crate::output::warn(&failure.text));
+            }
+        }
+    }
+
+    /// What a power cut would mean, if it was not decided: a refusal must be no surprise.
+    pub fn power_cut_note(&self) -> Option<String> {
+        if self.after_power_cut.is_some() {
+            return None;
+        }
+        let state = self.state();
+        let marked = state.arrays.iter().filter(|served| served.mark == Some(LostWith::Machine));
+        let names: Vec<&str> = marked.map(|served| served.name.as_str()).collect();
+        let again = command_with("serve", names.first(), "--after-loss");
+        (!names.is_empty()).then(|| {
+            format!(
+                "{}: if this machine goes down during writes, hosts are refused until `{again}`, because drives may lose what they \
+                 cache; name your choice, server.after-power-cut = \"refuse\", or \"admit\" if all hosts go down with it",
+                names.join(", ")
+            )
+        })
+    }
+
+    fn mark_all(&self, status: &ServiceStatus, served: &ServedArray) -> Result<(), Failure> {
+        let policy = set_status(status, served.sets()[0])?.policy;
+        self.change_served(&served.name, |served| served.clean_since = None);
+        self.mark_before(status, served, policy)
+    }
+
+    fn lower_mark(&self, status: &ServiceStatus, served: &ServedArray) -> Result<(), Failure> {
+        if self.handle.hold_writes(served.array)? {
+            let policy = set_status(status, served.sets()[0])?.policy;
+            let without_cache = Policy { write_cache: WriteCache::Through, ..policy };
+            self.set_mark(served, self.lost_with(status, served, without_cache))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn marking(&self) -> MutexGuard<'_, ()> {
+        self.marking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// All writes of an array are on its members, and flushed there. `status` is of before its stop.
-    pub(super) fn end_mark(&self, status: &ServiceStatus, served: &ServedArray) {
-        if health_of(status, served) != Some(HealthWord::Failed) {
-            self.remove_mark(served);
+    pub(super) fn end_mark(&self, status: &ServiceStatus, name: &str) {
+        let Ok(served) = self.find(name) else { return };
+        if health_of(status, &served) != Some(HealthWord::Failed) {
+            self.remove_mark(&served);
         }
     }
 
@@ -232,7 +320,7 @@ impl Server {
                 self.registry.change_beside(&file(&uuid), || text)?;
             }
         }
-        self.change_served(&served.name, |served| served.mark = lost_with);
+        self.change_served(&served.name, |served| (served.mark, served.clean_since) = (lost_with, None));
         Ok(())
     }
 
@@ -259,6 +347,19 @@ fn members<'a>(status: &'a ServiceStatus, served: &ServedArray) -> Vec<&'a str> 
     let views = status.arrays.iter().filter(|view| sets.contains(&view.status.array));
     let drives = views.flat_map(|view| view.status.members.iter().filter_map(|member| member.drive));
     drives.filter_map(|drive| status.drives.iter().find(|view| view.drive == drive)).map(|view| &*view.member).collect()
+}
+
+/// Do the members say that they were flushed after the last write? Arrays without redundancy have no such mark.
+fn was_flushed(served: &ServedArray) -> bool {
+    let has_mark = |superblock: &Superblock| {
+        let copies = superblock.raid_disks > 1 && matches!(superblock.level, MdLevel::Raid1 | MdLevel::Raid10);
+        copies || matches!(superblock.level, MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6)
+    };
+    let is_clean = |superblock: &Superblock| has_mark(superblock) && superblock.resync_position().is_none();
+    served.started.as_ref().is_some_and(|started| match started.spans.as_slice() {
+        [] => is_clean(&started.superblock),
+        spans => spans.iter().all(|span| is_clean(&span.superblock)),
+    })
 }
 
 fn is_protected(status: &ServiceStatus, served: &ServedArray) -> bool {
@@ -294,10 +395,13 @@ mod tests {
     #[test]
     fn a_mark_means_a_loss_only_after_the_crash_that_it_names() {
         let mark = |lost_with| Found::Mark(Mark { lost_with, boot: "one".into(), at_seconds: 0 });
-        let lost = |found: Found, boot: &str| found.loss(boot).is_some();
+        let lost = |found: Found, boot: &str| found.loss(boot, false).is_some();
         assert!(lost(mark(LostWith::Server), "one") && lost(mark(LostWith::Server), "two"));
         assert!(!lost(mark(LostWith::Machine), "one") && lost(mark(LostWith::Machine), "two"));
         assert!(!lost(Found::Nothing, "two") && lost(Found::Damaged, "one"));
+        let (server, machine) = (mark(LostWith::Server), mark(LostWith::Machine));
+        assert!(machine.loss("two", true).is_none(), "the members were flushed after the last write");
+        assert!(server.loss("one", true).is_some(), "the members do not know of the server's memory");
         assert!(LostWith::Server > LostWith::Machine && Some(LostWith::Machine) > None);
     }
 

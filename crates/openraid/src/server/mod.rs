@@ -49,6 +49,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use openraid_config::AfterPowerCut;
 use openraid_format::Uuid;
 use openraid_runtime::service::{Nqn, ServiceStatus};
 use openraid_runtime::ServiceHandle;
@@ -83,12 +84,16 @@ pub struct Server {
     /// Addresses for clients.
     listens: Vec<ListenAddress>,
     access: ServerAccess,
+    /// What becomes of hosts after the machine went down; `None` if the administrator has not said it.
+    after_power_cut: Option<AfterPowerCut>,
     without_flush: bool,
     /// The journal that it was started with.
     journal: OnceLock<journal::OwnJournal>,
     state: Mutex<State>,
     /// Held by the one command that changes arrays.
     changing: Mutex<()>,
+    /// Held while a mark follows the writes of an array, or goes with it.
+    marking: Mutex<()>,
     /// The locks of the arrays that are served or being started.
     locks: Mutex<ArrayLocks>,
     /// It continues when the last array is stopped.
@@ -223,6 +228,8 @@ pub struct ServerOptions {
     pub listens: Vec<ListenAddress>,
     /// What the server writes.
     pub access: ServerAccess,
+    /// What becomes of hosts after the machine went down; `None` if the administrator has not said it.
+    pub after_power_cut: Option<AfterPowerCut>,
     /// Accept remote members without flush.
     pub without_flush: bool,
     /// The configuration, if it has one.
@@ -245,6 +252,7 @@ impl ServerOptions {
             registry: Registry::at(Some(&folder.join("registry.json"))),
             listens: vec![ListenAddress::Unix(socket.to_owned())],
             access: ServerAccess::ReadWrite,
+            after_power_cut: None,
             without_flush: false,
             in_force: None,
             stays: false,
@@ -259,17 +267,19 @@ impl Server {
     /// A server without arrays.
     pub fn new(options: ServerOptions) -> Arc<Self> {
         let ServerOptions { handle, registry, listens, access, without_flush, in_force, stays, chosen, .. } = options;
-        let (notifier, alarms) = (options.notifier, options.alarms);
+        let (notifier, alarms, after_power_cut) = (options.notifier, options.alarms, options.after_power_cut);
         let state = State { checks: Checks::read(&registry), in_force: in_force.map(Arc::new), ..State::default() };
         Arc::new(Self {
             handle,
             registry,
             listens,
             access,
+            after_power_cut,
             without_flush,
             journal: OnceLock::new(),
             state: Mutex::new(state),
             changing: Mutex::default(),
+            marking: Mutex::default(),
             locks: Mutex::default(),
             stays,
             notifier,

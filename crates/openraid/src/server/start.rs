@@ -249,11 +249,13 @@ impl Server {
             None => self.stop_raw(served.array),
         };
         stopped.map_err(|failure| failure.of(name))?;
-        self.end_mark(&status, &served);
         for failure in self.restore_drive_caches(&status, &served) {
             output::warn(&failure);
         }
+        let marking = self.marking();
+        self.end_mark(&status, name);
         self.state().arrays.retain(|other| other.name != name);
+        drop(marking);
         self.release_locks();
         Ok(served)
     }

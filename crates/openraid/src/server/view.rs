@@ -1,5 +1,7 @@
 //! The service's state in words, with the names of arrays and members.
 
+use std::time::Instant;
+
 use openraid_config::Access;
 use openraid_core::admin::{
     ArrayStatus, BitmapStatus, CacheFigures, Health, MemberState, MemberStatus, Policy, Session, TaskStatus,
@@ -51,8 +53,12 @@ pub struct ServedArray {
     pub path: PathState,
     /// The crash that would lose acknowledged writes, as it is marked.
     pub mark: Option<LostWith>,
+    /// Since when nothing in the cache is dirty.
+    pub clean_since: Option<Instant>,
     /// Why hosts are refused, if acknowledged writes may be lost.
     pub refused: Option<String>,
+    /// Why acknowledged writes may be lost, if hosts are served all the same.
+    pub admitted: Option<String>,
 }
 
 impl ServedArray {
@@ -66,8 +72,10 @@ impl ServedArray {
     /// A raw drive.
     pub fn raw(name: &str, array: ArrayId) -> Self {
         let (exports, access, profile) = (vec![name.into()], Access::default(), None);
-        let (readd, path, mark, refused) = (Readd::default(), PathState::Optimized, None, None);
-        Self { name: name.into(), array, started: None, exports, access, profile, readd, path, mark, refused }
+        let (readd, path, mark, clean_since) = (Readd::default(), PathState::Optimized, None, None);
+        let (started, refused, admitted) = (None, None, None);
+        let name = name.into();
+        Self { name, array, started, exports, access, profile, readd, path, mark, clean_since, refused, admitted }
     }
 
     /// Its identity, as the registry has it; a raw drive has none.
@@ -124,6 +132,7 @@ pub fn model(status: &ServiceStatus, served: &ServedArray, rates: &TaskRates) ->
         model.profile = Some(profile(status, served, &view.status.policy));
         model.access = access_word(served.access);
         model.refused.clone_from(&served.refused);
+        model.admitted.clone_from(&served.admitted);
         return Some(model);
     }
     nested_model(status, served, started, view, rates)
@@ -188,6 +197,7 @@ fn nested_model(
         stopping: array.stopping,
         forced: (!forced.is_empty()).then(|| forced.join(" ")),
         refused: served.refused.clone(),
+        admitted: served.admitted.clone(),
         alarms: Vec::new(),
         exports: view.exports.clone(),
         addresses: Vec::new(),
@@ -279,6 +289,7 @@ fn set_model(
         stopping: array.stopping,
         forced: None,
         refused: None,
+        admitted: None,
         alarms: Vec::new(),
         exports: view.exports.clone(),
         addresses: Vec::new(),

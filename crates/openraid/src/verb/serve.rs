@@ -108,6 +108,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         registry: context.registry.clone(),
         listens: [listening(&addresses.nbd, &service), tls.listening(), nvme_listening(&service)].concat(),
         access: access(arguments, &chosen),
+        after_power_cut: chosen.after_power_cut,
         without_flush: arguments.without_flush,
         in_force: file,
         stays,
@@ -192,6 +193,7 @@ fn open_to_hosts(
     server.notifier().ready(&server.summary());
     warn_of_open_doors(context, service.addresses(), "NBD");
     warn_of_open_doors(context, service.nvme_addresses(), "NVMe/TCP");
+    server.power_cut_note().iter().for_each(|note| context.output.warn(note));
     Ok(Running { voice, events, tls, offline, control })
 }
 

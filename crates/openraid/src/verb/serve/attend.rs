@@ -106,6 +106,7 @@ impl Attendance<'_> {
                         ServiceEvent::Notice(Notice { kind: NoticeKind::DirtyLost { .. }, array, .. }) => {
                             self.server.keep_mark(array);
                         }
+                        ServiceEvent::AwaitsMark(_) => self.server.follow_marks(),
                         ServiceEvent::Signal(Signal::HangUp) => self.begin_reload(),
                         ServiceEvent::Signal(_) => notifier.stopping(),
                         _ => {}
@@ -123,6 +124,7 @@ impl Attendance<'_> {
                     if self.server.sample().is_ok() {
                         notifier.alive();
                     }
+                    self.server.follow_marks();
                     let arrays = self.server.watch();
                     self.server.follow_schedules(&arrays);
                     self.server.begin_patrol(&arrays);

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use openraid_config::AfterPowerCut;
 use openraid_units::Bytes;
 
 use crate::arguments::ServeArguments;
@@ -38,6 +39,8 @@ pub struct ServeOptions {
     pub queue_age: u64,
     /// Devices of the journal.
     pub journal: Vec<String>,
+    /// What becomes of hosts after the machine went down; `None` if neither says it.
+    pub after_power_cut: Option<AfterPowerCut>,
     /// The values of the command line, for reports.
     pub overview: Vec<ValueModel>,
     /// Differences between the command line and the file.
@@ -89,6 +92,8 @@ impl ServeOptions {
         let journal = Some(&arguments.journal).filter(|names| !names.is_empty());
         let file_journal = desired.journal.as_ref().map(|placed| (placed.value.join(", "), placed.line));
         overview.option("journal", journal.map(|names| names.join(", ")), file_journal);
+        let cut = desired.after_power_cut.as_ref().map(|placed| (placed.value.word().to_owned(), placed.line));
+        overview.option("after-power-cut", arguments.after_power_cut.map(|cut| cut.word().to_owned()), cut);
         let or = |given: &[String], file: Option<Vec<String>>| match given {
             [] => file.unwrap_or_default(),
             given => given.to_vec(),
@@ -109,6 +114,7 @@ impl ServeOptions {
                 .unwrap_or(DRIVE_DEPTH),
             queue_age: arguments.queue_age.or(desired.queue_age.map(|placed| placed.value)).unwrap_or(QUEUE_AGE),
             journal: or(&arguments.journal, desired.journal.map(|placed| placed.value)),
+            after_power_cut: arguments.after_power_cut.or(desired.after_power_cut.map(|placed| placed.value)),
             overview: overview.values,
             notes: overview.notes,
         }
