@@ -4,7 +4,7 @@
 use crate::rig::RigOptions;
 use crate::shape::Shape;
 use crate::world::arrays::plan_new;
-use openraid_core::actions::{Actions, Direction, DriveCommand, JobKind};
+use openraid_core::actions::{Actions, Direction, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, Policy, WriteCache};
 use openraid_core::events::{BlockRequest, Completion, DriveInfo, QueueFull, RequestKind, Verdict};
 use openraid_core::limits::{Limits, LimitsError};
@@ -34,6 +34,8 @@ pub struct NullMachine {
     pub commands: [u64; 2],
     /// If present, a list to which every drive command is added.
     pub heard: Option<Vec<DriveCommand>>,
+    /// If present, writes of hosts are not carried out, and collect here until [`NullMachine::carry_out`].
+    pub held: Option<Vec<DriveCommand>>,
 }
 
 impl NullMachine {
@@ -53,6 +55,7 @@ impl NullMachine {
             inside: 0,
             commands: [0; 2],
             heard: None,
+            held: None,
         })
     }
 
@@ -200,7 +203,12 @@ impl NullMachine {
             heard.extend_from_slice(&self.actions.drive);
         }
         for command in &self.actions.drive {
-            self.commands[usize::from(command.op != openraid_core::actions::DriveOp::Read)] += 1;
+            self.commands[usize::from(command.op != DriveOp::Read)] += 1;
+            let is_write = command.class == IoClass::Foreground && matches!(command.op, DriveOp::Write { .. });
+            if let Some(held) = self.held.as_mut().filter(|_| is_write) {
+                held.push(*command);
+                continue;
+            }
             self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
         }
         for transfer in &self.actions.transfers {
@@ -220,6 +228,11 @@ impl NullMachine {
         }
         self.ended += ended as u64;
         self.inside -= u32::try_from(ended).expect("no more end than are inside");
+    }
+
+    /// Carry out a command that was held.
+    pub fn carry_out(&mut self, command: &DriveCommand) {
+        self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
     }
 
     /// Run until no request is in the controller.

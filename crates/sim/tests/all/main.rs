@@ -39,6 +39,7 @@ mod out_of_reach;
 mod pulled;
 mod reading;
 mod refused;
+mod repeated;
 mod reshape;
 mod resize;
 mod restart;
