@@ -36,14 +36,14 @@ impl Exports {
             RequestKind::Write { .. } | RequestKind::Trim { .. } | RequestKind::WriteZeroes { .. } => true,
             RequestKind::Read | RequestKind::Flush => false,
         };
-        let array = self.table.get(key).and_then(|connection| connection.array);
+        let array = self.table.get(key).and_then(|connection| connection.role.array());
         changes && reply.status == ReplyStatus::Ok && array.is_some_and(|array| self.held.arrays.contains(&array))
     }
 
     /// Let an answer wait for [`Exports::pass_writes`].
     #[cold]
     pub fn hold(&mut self, key: Key, reply: Reply, request: HostRequest) {
-        let Some(array) = self.table.get(key).and_then(|connection| connection.array) else { return };
+        let Some(array) = self.table.get(key).and_then(|connection| connection.role.array()) else { return };
         self.held.news = Some(array);
         self.held.answers.push((array, key, reply, request));
     }
