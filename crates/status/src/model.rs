@@ -1,7 +1,6 @@
 //! Arrays, members and the journal, as the control socket, `--json` and the HTTP API carry them.
 //!
-//! Everything here is plain data with names of its own, so that the engine's types can change without the schema
-//! changing. Sizes are in bytes, rates in bytes a second.
+//! Plain data, so that the engine's types can change and the schema stays. Sizes are in bytes, rates in bytes a second.
 
 use openraid_core::admin::TaskKind;
 use openraid_core::reason::FailReason;

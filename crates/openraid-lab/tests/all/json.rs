@@ -39,13 +39,9 @@ fn life() -> Vec<Value> {
     said.push(serde_json::from_str(copied.err.lines().last().expect("a line")).expect("JSON"));
     said.push(lab.pipe(&["copy-in", "data", "--json"], &noise(1, 1 << 20)).json());
     lab.configure("[care]\nled = \"/bin/true\"\nsmart = \"never\"\n");
-    let file = lab.path("openraid.toml").display().to_string();
-    let server = lab.serve(&["data", "--config", &file, "--nvme", "127.0.0.1:0"]);
+    let server = lab.serve(&["data", "--config", "openraid.toml", "--nvme", "127.0.0.1:0"]);
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
-    say("list");
-    say("show data");
-    say("locate data d0");
-    say("explain data");
+    ["list", "show data", "locate data d0", "explain data"].into_iter().for_each(&mut say);
     say("explain data --record on");
     support::ask(&lab, &server, &[(support::WRITE, 4096, &[5; 4096]), (support::FLUSH, 0, &[])]);
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());

@@ -98,8 +98,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let all = addresses.nbd.iter().cloned().chain(tls.inside()).collect();
-    let (accept, signals) = (Accept::WhenTold, Some(signals));
-    let (nvme, kept) = (addresses.nvme.clone(), doors.plain);
+    let (accept, signals, nvme, kept) = (Accept::WhenTold, Some(signals), addresses.nvme.clone(), doors.plain);
     let config = ServiceConfig { limits, listen: all, nvme, kept, accept, signals, ..ServiceConfig::default() };
     let served_already = |failure| wanted::served_already(failure, &names, context);
     let service = Service::start(config).map_err(Failure::from).map_err(served_already)?;

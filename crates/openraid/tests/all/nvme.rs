@@ -130,8 +130,8 @@ impl Disk {
 fn place(lab: &Lab) -> (String, String) {
     let shown = lab.show("data");
     let addresses = shown["addresses"].as_array().expect("a list");
-    let address = addresses.iter().filter_map(|address| address.as_str()?.strip_prefix("nvme+tcp://"));
-    let (address, subsystem) = address.last().and_then(|text| text.split_once('/')).expect("an address");
+    let mut address = addresses.iter().filter_map(|address| address.as_str()?.strip_prefix("nvme+tcp://"));
+    let (address, subsystem) = address.next_back().and_then(|text| text.split_once('/')).expect("an address");
     (address.to_owned(), subsystem.to_owned())
 }
 

@@ -11,7 +11,7 @@ use openraid_sys::{Epoll, Interest, Socket};
 use openraid_units::{Bytes, Instant, Token};
 
 use super::output::Output;
-use super::wire::{HostCommand, Role, Wire};
+use super::wire::{ConnectionRole, HostCommand, Wire};
 use crate::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, REPLIES_WAITING_MAX};
 
 /// A client.
@@ -24,7 +24,7 @@ pub struct Connection {
     /// Its protocol.
     pub wire: Wire,
     /// What its client has chosen.
-    pub role: Role,
+    pub role: ConnectionRole,
     /// The size of the array that it was told.
     pub told: Bytes,
     /// The requests that may run now.
@@ -106,7 +106,7 @@ impl Connection {
             socket,
             event_token: 0,
             wire,
-            role: Role::Choosing,
+            role: ConnectionRole::Choosing,
             told: Bytes::ZERO,
             turn: Turn::Shared,
             early: EarlyPayload::default(),
@@ -157,7 +157,7 @@ impl Connection {
     #[must_use]
     #[inline]
     pub fn needs_engine(&self) -> bool {
-        !matches!(self.role, Role::Control(_))
+        !matches!(self.role, ConnectionRole::Control(_))
     }
 
     /// Can a read that must run alone begin now? No other request runs.

@@ -55,7 +55,7 @@ impl Exports {
         }
     }
 
-    /// Answer the writes of an array, those that have waited first.
+    /// Answer the writes of an array, the waiting ones first.
     pub fn pass_writes(&mut self, array: ArrayId, shared: &mut Shared) {
         self.held.arrays.retain(|held| *held != array);
         let waiting: Vec<_> = self.held.answers.extract_if(.., |(of, ..)| *of == array).collect();

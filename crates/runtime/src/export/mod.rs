@@ -39,7 +39,7 @@ use held::HeldAnswers;
 pub use offers::Offer;
 use offers::{Offers, StatusCache};
 pub use wire::{check as check_offer, AllowedHosts, OfferError, PathState, Protocol};
-use wire::{Common, Role, Spoken, Wire};
+use wire::{ConnectionRole, ProtocolState, Spoken, Wire};
 
 /// State that the parts of a shard share.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ pub struct Exports {
     table: Slab<Connection>,
     offers: Offers,
     /// State that the connections of a protocol share.
-    common: Common,
+    common: ProtocolState,
     /// The receive buffer of all connections, and how much of it is in use in this round.
     inbox: Vec<u8>,
     inbox_used: usize,
@@ -147,7 +147,8 @@ impl Exports {
     /// Why that is not possible.
     pub fn new(listeners: Vec<(Listener, Protocol)>, epoll: &Epoll) -> Result<Self, DoorsError> {
         let addresses: Vec<_> = listeners.iter().map(|(door, protocol)| (*protocol, door.tcp_address())).collect();
-        let (common, spoken) = Common::new(&addresses).map_err(|error| DoorsError::Protocol(error.to_string()))?;
+        let (common, spoken) =
+            ProtocolState::new(&addresses).map_err(|error| DoorsError::Protocol(error.to_string()))?;
         let mut doors = Vec::new();
         for ((listener, _), spoken) in listeners.into_iter().zip(spoken) {
             epoll.add(&listener, LISTENER_CLASS | doors.len() as u64, Interest::NONE).map_err(DoorsError::System)?;
@@ -439,7 +440,7 @@ impl Exports {
             shared.control.transfer_done(sent.tag, Err(HostGone));
         });
         connection.wire.abandon(&mut self.common, |tag| shared.control.transfer_done(tag, Err(HostGone)));
-        if connection.role == Role::Choosing {
+        if connection.role == ConnectionRole::Choosing {
             self.choosing.retain(|(_, choosing)| *choosing != key);
         }
     }
@@ -452,7 +453,7 @@ impl Exports {
         }
         for key in self.table.keys() {
             match self.table.get(key).map(|connection| connection.role) {
-                Some(Role::Choosing) => self.close(key, shared),
+                Some(ConnectionRole::Choosing) => self.close(key, shared),
                 Some(_) => self.finish(key, shared),
                 None => {}
             }

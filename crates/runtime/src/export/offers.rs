@@ -3,7 +3,7 @@
 use openraid_core::admin::Health;
 use openraid_units::{ArrayId, Bytes, Instant, Nanos};
 
-use super::wire::{AllowedHosts, Announced, Common, PathState};
+use super::wire::{AllowedHosts, Announced, PathState, ProtocolState};
 use crate::control::Control;
 use crate::limits::STATUS_AGE_MAX;
 
@@ -132,7 +132,7 @@ pub struct Catalog<'a> {
     /// The recent state of arrays.
     pub states: &'a mut StatusCache,
     /// State that the connections of a protocol share.
-    pub common: &'a mut Common,
+    pub common: &'a mut ProtocolState,
     /// The engine, for the present state.
     pub control: &'a Control,
     /// The time of this round.

@@ -10,7 +10,7 @@ use openraid_units::{Bytes, Token};
 use super::connection::{Connection, EarlyPayload, Turn};
 use super::offers::{Catalog, Offers, StatusCache};
 use super::stream;
-use super::wire::{CommandPayload, Common, HostCommand, Incoming, Role, WireEvent, WireStep};
+use super::wire::{CommandPayload, ConnectionRole, HostCommand, Incoming, ProtocolState, WireEvent, WireStep};
 use super::{Exports, Shared};
 use crate::hosts::{HostRequest, Owner, Payload};
 use crate::limits::{
@@ -84,7 +84,7 @@ impl Exports {
 
     fn on_end_of_stream(&mut self, key: Key, shared: &mut Shared) {
         // The other roles need both directions.
-        if self.table.get(key).is_some_and(|connection| !matches!(connection.role, Role::Client(_))) {
+        if self.table.get(key).is_some_and(|connection| !matches!(connection.role, ConnectionRole::Client(_))) {
             return self.close(key, shared);
         }
         if let Some(connection) = self.table.get_mut(key) {
@@ -126,17 +126,17 @@ impl Exports {
         let Some(connection) = self.table.get_mut(key) else { return };
         self.tails -= connection.tail.len();
         connection.tail.clear();
-        let was_choosing = connection.role == Role::Choosing;
+        let was_choosing = connection.role == ConnectionRole::Choosing;
         let (offers, states, common) = (&self.offers, &mut self.states, &mut self.common);
         let (at, end, size) = (start, start + filled, BatchSize::default());
         let mut batch = Batch { key, inbox: &self.inbox, offers, states, common, at, end, keep: start, size, early: 0 };
         let outcome = batch.take_requests(connection, shared);
         let Batch { at, keep, size, early, .. } = batch;
         self.counters.early_bytes += early as u64;
-        if connection.role != Role::Choosing {
+        if connection.role != ConnectionRole::Choosing {
             self.round.note(size);
         }
-        if was_choosing && connection.role != Role::Choosing {
+        if was_choosing && connection.role != ConnectionRole::Choosing {
             self.choosing.retain(|(_, choosing)| *choosing != key);
             // The kernel may refuse larger buffers; then the default size stays.
             let _ = connection.socket.set_buffers(SOCKET_BUFFER_BYTES, SOCKET_BUFFER_BYTES);
@@ -175,7 +175,7 @@ struct Batch<'a> {
     inbox: &'a [u8],
     offers: &'a Offers,
     states: &'a mut StatusCache,
-    common: &'a mut Common,
+    common: &'a mut ProtocolState,
     /// The next byte to parse, and the end.
     at: usize,
     end: usize,

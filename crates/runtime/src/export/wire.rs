@@ -6,7 +6,7 @@
 //!  received bytes --incoming, payload_came--> frames <--ask_payload--|
 //!  bytes to send <--data_head, data_tail, end------------------------+
 //!
-//!  Common: state of all clients of a protocol --SharedErrand--> connections that get a message, or are closed
+//!  ProtocolState: state of all clients of a protocol --SharedErrand--> connections that get a message, or are closed
 //! ```
 //!
 //! A wire has no socket, and must never wait. Limits, stalls and the order of output belong to the connection. Only this
@@ -61,7 +61,7 @@ pub enum Wire {
 
 /// What a client does on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum ConnectionRole {
     /// It has not chosen.
     Choosing,
     /// It is a client of this array.
@@ -72,7 +72,7 @@ pub enum Role {
     Queue(ArrayId),
 }
 
-impl Role {
+impl ConnectionRole {
     /// The array.
     #[must_use]
     #[inline]
@@ -151,7 +151,7 @@ pub enum WireEvent {
     /// A step of the protocol without a request: an option, a refusal. An answer to it is in the output.
     Step,
     /// The client has chosen. All commands come after the choice.
-    Chosen(Role),
+    Chosen(ConnectionRole),
     /// Bytes of payload follow, for frames that are known: ask [`Wire::incoming`].
     Payload,
     /// All payload of a transfer came.
@@ -210,7 +210,7 @@ impl Wire {
     /// The wire of a client that was just accepted, and whose connection has this key. The server's first bytes, if the protocol
     /// has any, are appended.
     #[must_use]
-    pub fn greet((spoken, key): (Spoken, Key), socket: &Socket, common: &Common, out: &mut Vec<u8>) -> Self {
+    pub fn greet((spoken, key): (Spoken, Key), socket: &Socket, common: &ProtocolState, out: &mut Vec<u8>) -> Self {
         match spoken {
             Spoken::Nbd => Self::Nbd(NbdWire::greet(out)),
             Spoken::Nvme(port) => {
@@ -346,7 +346,7 @@ impl Wire {
     }
 
     /// Append the messages that [`SharedErrand::Deliver`] is about.
-    pub fn deliver(&mut self, common: &mut Common, out: &mut Vec<u8>) {
+    pub fn deliver(&mut self, common: &mut ProtocolState, out: &mut Vec<u8>) {
         match self {
             Self::Nbd(_) => {}
             Self::Nvme(wire) => wire.deliver(common.nvme_mut(), out),
@@ -354,7 +354,7 @@ impl Wire {
     }
 
     /// The client is gone: `dropped` is called for each transfer that waits for payload.
-    pub fn abandon(self, common: &mut Common, dropped: impl FnMut(Tag)) {
+    pub fn abandon(self, common: &mut ProtocolState, dropped: impl FnMut(Tag)) {
         match self {
             Self::Nbd(wire) => wire.abandon(dropped),
             Self::Nvme(wire) => wire.abandon(common.nvme_mut(), dropped),
@@ -373,12 +373,12 @@ impl Wire {
 
 /// State that the connections of a protocol share.
 #[derive(Debug, Default)]
-pub struct Common {
+pub struct ProtocolState {
     /// There is an address for it.
     nvme: Option<NvmeShared>,
 }
 
-impl Common {
+impl ProtocolState {
     /// The state for listeners of these protocols and addresses, and the protocol of each of them.
     ///
     /// # Errors
@@ -455,7 +455,7 @@ impl Common {
         nvme.set_path(array, state).map_err(OfferError::Nvme)
     }
 
-    /// The time of the next call of [`Common::on_time`].
+    /// The time of the next call of [`ProtocolState::on_time`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         self.nvme.as_ref().and_then(NvmeShared::next_deadline)

@@ -49,7 +49,7 @@ pub enum Order {
     Admit(ArrayId, Answer<()>),
     /// Answer no write of an array any more, unless something of it is dirty in the cache. Answer: is it so?
     HoldWrites(ArrayId, Answer<bool>),
-    /// Answer the writes of an array again, also those that have waited.
+    /// Answer the writes of an array again, the waiting ones first.
     PassWrites(ArrayId, Answer<()>),
     /// Make an array read-only for clients, or writable again.
     SetReadOnly(ArrayId, bool, Answer<()>),

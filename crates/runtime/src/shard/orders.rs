@@ -75,11 +75,7 @@ impl Shard {
                 let _ = answer.send(());
             }
             Order::HoldWrites(array, answer) => {
-                let is_clean = self.shared.control.cache().is_none_or(|cache| cache.dirty.is_zero());
-                if is_clean {
-                    self.exports.hold_writes(array);
-                }
-                let _ = answer.send(is_clean);
+                let _ = answer.send(self.hold_writes(array));
             }
             Order::PassWrites(array, answer) => {
                 self.exports.pass_writes(array, &mut self.shared);
@@ -110,6 +106,15 @@ impl Shard {
             }
             Order::Stop => self.begin_stop(),
         }
+    }
+
+    /// Answers to writes wait, unless the cache has dirty data: is it clean?
+    fn hold_writes(&mut self, array: ArrayId) -> bool {
+        let is_clean = self.shared.control.cache().is_none_or(|cache| cache.dirty.is_zero());
+        if is_clean {
+            self.exports.hold_writes(array);
+        }
+        is_clean
     }
 
     pub(super) fn ask(&mut self, command: AdminCommand, waiting: Waiting) {

@@ -26,7 +26,7 @@ use openraid_nbd::{
 use openraid_sys::PoolRange;
 use openraid_units::{ArrayId, Bytes, Tag};
 
-use super::{CommandPayload, DataPart, Ending, HostCommand, Incoming, Role, WireEvent, WireStep};
+use super::{CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, Incoming, WireEvent, WireStep};
 use crate::export::offers::{ArrayExtent, Catalog, Offer, RestReport};
 use crate::hosts::{HostRequest, Payload};
 use crate::limits::{RECEIVE_BYTES_SCARCE, SMALL_REQUEST_BYTES_MAX};
@@ -106,7 +106,7 @@ impl NbdWire {
         let parser = Transmission::new(&session, Tuning::default());
         let array = catalog.offers.list()[session.export].array;
         self.phase = Phase::Serving(Box::new(Serving { session, parser, array, payload: None, streams: false }));
-        WireEvent::Chosen(Role::Client(array))
+        WireEvent::Chosen(ConnectionRole::Client(array))
     }
 
     pub(super) fn head_expected(&self) -> Option<usize> {

@@ -16,7 +16,7 @@ use openraid_sys::PoolRange;
 use openraid_units::{ArrayId, BlockSize, Bytes, Instant, Tag, Token};
 
 use super::{
-    Arrival, CommandPayload, DataPart, Ending, HostCommand, Incoming, Role, SharedErrand, WireEvent, WireStep,
+    Arrival, CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, Incoming, SharedErrand, WireEvent, WireStep,
 };
 use crate::export::offers::Offer;
 use crate::hosts::HostRequest;
@@ -144,8 +144,10 @@ impl NvmeWire {
         let event = match event {
             QueueEvent::Command(command) => WireEvent::Command(host_command(command)),
             QueueEvent::Arrived(arrived) => WireEvent::Arrived(self.arrival(arrived)),
-            QueueEvent::Connected { array: Some(array), is_io: true } => WireEvent::Chosen(Role::Queue(array)),
-            QueueEvent::Connected { array, .. } => WireEvent::Chosen(Role::Control(array)),
+            QueueEvent::Connected { array: Some(array), is_io: true } => {
+                WireEvent::Chosen(ConnectionRole::Queue(array))
+            }
+            QueueEvent::Connected { array, .. } => WireEvent::Chosen(ConnectionRole::Control(array)),
             QueueEvent::Step => WireEvent::Step,
             QueueEvent::Payload => WireEvent::Payload,
             QueueEvent::NeedMore(_) => WireEvent::NeedMore,

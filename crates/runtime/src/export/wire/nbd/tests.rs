@@ -1,4 +1,4 @@
-use super::super::{AllowedHosts, Common, PathState};
+use super::super::{AllowedHosts, PathState, ProtocolState};
 use super::*;
 use crate::control::Control;
 use crate::export::offers::{Offers, StatusCache};
@@ -57,14 +57,14 @@ impl Side {
             assert_eq!(side.step(&option), (option.len(), WireEvent::Step));
         }
         let option = option(EXPORT_NAME, b"disk");
-        assert_eq!(side.step(&option), (option.len(), WireEvent::Chosen(Role::Client(ARRAY))));
+        assert_eq!(side.step(&option), (option.len(), WireEvent::Chosen(ConnectionRole::Client(ARRAY))));
         side.out.clear();
         side
     }
 
     fn step(&mut self, input: &[u8]) -> (usize, WireEvent) {
         let (control, now) = (&self.control, Instant::ZERO);
-        let (offers, mut common) = (&self.offers, Common::default());
+        let (offers, mut common) = (&self.offers, ProtocolState::default());
         let mut catalog = Catalog { offers, states: &mut self.states, common: &mut common, control, now };
         let step = self.wire.parse(input, &mut catalog, &mut self.out);
         (step.consumed, step.event)
