@@ -68,13 +68,13 @@ fn a_file_describes_a_server() {
     let written = |settings: &[Setting]| -> Vec<String> {
         settings.iter().map(|setting| format!("{}={} line {}", setting.key, setting.value, setting.line)).collect()
     };
-    assert_eq!(written(&by_uuid.settings), ["write.cache=through line 17"]);
+    assert_eq!(written(&by_uuid.settings), ["write.cache=through line 18"]);
     let data = &desired.arrays[1];
     assert_eq!(data.id, ArrayId::Name("data".into()));
-    assert_eq!(data.access.as_ref().map(|placed| (placed.value, placed.line)), Some((Access::ReadOnly, 10)));
+    assert_eq!(data.access.as_ref().map(|placed| (placed.value, placed.line)), Some((Access::ReadOnly, 11)));
     assert_eq!(data.exports, ["data", "vm1"]);
     let settings =
-        ["profile=balanced line 14", "background.depth=4 line 13", "rebuild.rate=50M line 11", "sorting=off line 12"];
+        ["profile=balanced line 15", "background.depth=4 line 14", "rebuild.rate=50M line 12", "sorting=off line 13"];
     assert_eq!(written(&data.settings), settings);
     assert_eq!(desired.spares[0].whom, SpareFor::All);
     assert_eq!(desired.spares[1].whom, SpareFor::Array { name: "data".into(), span: Some(1) });
