@@ -128,7 +128,8 @@ fn subject(request: &Request, target: &NvmeTarget) -> Result<AssociationSubject,
         Some(index) if target.at(index).subsystem.hosts.has(&request.host.nqn) => Ok(AssociationSubject::Array(index)),
         Some(_) => Err(Status::CONNECT_HOST.into()),
         None if target.is_starting() => Err(Status::CONNECT_BUSY.into()),
-        None => Err(in_data(SUBSYSTEM_AT)),
+        // An array that waits for its members, or was stopped, is served later: its host tries again.
+        None => Err(ConnectRefusal { status: Status::CONNECT_PARAMETERS.for_now(), ..in_data(SUBSYSTEM_AT) }),
     }
 }
 
