@@ -58,5 +58,5 @@ export function asDisk(array, open) {
   const line = where && `sudo sh -ec ${word(packaged ? byUnit(array) : byHand(array, where))}`;
   return h("details", { open }, h("summary", {}, h("h2", {}, "Use it as a disk")), line
     ? [h("p", {}, `Paste this line into a terminal of ${where.path || where.host === "127.0.0.1" ? "the server" : "the machine that is to have it"}. It makes a file system if there is none, and mounts it at `, h("code", {}, `/srv/${plain(array.name)}`), packaged ? ", now and at every boot." : " until the next boot."), h("pre", { id: "disk-line", tabIndex: 0 }, line), copying({ id: "copy-line" }, line, "Copy")]
-    : h("p", {}, "It is served over TLS only: a client needs a certificate, as ", h("code", {}, "man qemu-nbd"), " says, or has no address at all."), h("p", {}, "Virtual machines and other NBD clients take its address: ", array.addresses.length ? array.addresses.map((own) => [h("code", {}, own), " "]) : "it has none."));
+    : h("p", {}, "It has no address for plain NBD. A client of NBD over TLS needs a certificate, as ", h("code", {}, "man qemu-nbd"), " says; a host of NVMe/TCP connects as ", h("code", {}, "man nvme-connect"), " says."), h("p", {}, "Virtual machines and other clients take its address: ", array.addresses.length ? array.addresses.map((own) => [h("code", {}, own), " "]) : "it has none."));
 }
