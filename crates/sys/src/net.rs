@@ -24,6 +24,13 @@ const BACKLOG: libc::c_int = 1024;
 pub const PIECES_PER_SEND_MAX: usize = 1024;
 /// Maximum number of connections that one accept skips because they failed before they were accepted.
 const FAILED_ACCEPTS_MAX: usize = 64;
+/// Seconds without a packet from a client of TCP, after which the kernel sends it a probe; and seconds between probes.
+const PROBE_AFTER_SECONDS: libc::c_int = 30;
+const PROBE_EVERY_SECONDS: libc::c_int = 10;
+/// Milliseconds without an answer to data or probes, after which the kernel ends a connection: a machine that has lost its
+/// power holds its requests and its place no longer. The kernel's default is about 15 minutes with data under way, and none
+/// without.
+const UNANSWERED_MS_MAX: libc::c_int = 120_000;
 /// Maximum length of a unix socket's path in bytes, without the zero at its end.
 const UNIX_PATH_BYTES_MAX: usize = 107;
 
@@ -331,6 +338,7 @@ impl Socket {
             // The server collects replies itself, so a delay by the kernel would only add latency. A refusal has no
             // other effect.
             let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+            let _ = notice_silence(&fd);
         }
         Self { fd, peer }
     }
@@ -553,6 +561,14 @@ pub(crate) fn set(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: 
     let len = socklen(size_of::<libc::c_int>());
     // SAFETY: reads one int.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) }).map(drop)
+}
+
+/// The kernel ends a connection whose peer has vanished.
+fn notice_silence(fd: &OwnedFd) -> Result<(), Errno> {
+    set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, PROBE_AFTER_SECONDS)?;
+    set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, PROBE_EVERY_SECONDS)?;
+    set(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, UNANSWERED_MS_MAX)?;
+    set(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
 }
 
 /// The server at the other end of a unix socket.

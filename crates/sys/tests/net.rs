@@ -105,6 +105,23 @@ fn gathered_sends_arrive_completely_through_small_buffers() {
 }
 
 #[test]
+fn the_kernel_probes_a_client_that_says_nothing() {
+    let listener = Listener::tcp(local()).expect("listen");
+    let peer = TcpStream::connect(listener.tcp_address().expect("address")).expect("connect");
+    let _socket = accept(&listener);
+    // Columns of proc(5): local and remote address, state, queues, and the timer: 02 is the one of probes, then hundredths of a second.
+    let ports = [listener.tcp_address(), peer.local_addr().ok()]
+        .map(|address| format!(":{:04X}", address.expect("one").port()));
+    let table = std::fs::read_to_string("/proc/self/net/tcp").expect("the table of connections");
+    let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let row =
+        rows.skip(1).find(|row| row[1].ends_with(&ports[0]) && row[2].ends_with(&ports[1])).expect("the connection");
+    let (kind, left) = row[5].split_once(':').expect("kind and time of the timer");
+    let left = u32::from_str_radix(left, 16).expect("a time");
+    assert!(kind == "02" && left <= 3_000, "{row:?}");
+}
+
+#[test]
 fn more_pieces_than_the_kernel_takes_are_sent_by_the_next_call() {
     let (mut ours, theirs) = UnixStream::pair().expect("pair");
     let socket = Socket::from(theirs);
