@@ -7,7 +7,7 @@
 //! While no server runs, clients wait in the queue of the socket. Source: sd_listen_fds(3).
 
 use crate::errno::{check, Errno};
-use crate::net::{address_of, set, unix_path_of, Listener};
+use crate::net::{address_of, unix_path_of, Listener};
 use crate::signals::Signal;
 use std::fmt;
 use std::io;
@@ -101,10 +101,6 @@ impl KeptListener {
         }
         // SAFETY: it is open, and was given to this process at its start: nothing else in it has it as its own.
         let fd = unsafe { OwnedFd::from_raw_fd(number) };
-        if matches!(place, ListenPlace::Tcp(_)) {
-            // Accepted sockets inherit it: a client whose machine is gone does not hold its place for ever.
-            let _ = set(&fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
-        }
         Ok(Self { listener: Listener::kept(fd), place })
     }
 

@@ -42,10 +42,11 @@ const PATIENCE_MAX: u32 = 64;
 const SMARTCTL: &[&str] =
     &["/usr/sbin/smartctl", "/usr/local/sbin/smartctl", "/usr/bin/smartctl", "/usr/local/bin/smartctl"];
 
-/// The known health of a drive.
-#[derive(Debug, Default)]
+/// The known health of a drive. A drive that was away has another number when it is back, and is asked anew.
+#[derive(Debug)]
 struct Health {
-    asked: Option<Instant>,
+    drive: DriveId,
+    asked: Instant,
     now: Option<SmartModel>,
     /// The first report.
     first: Option<SmartModel>,
@@ -56,6 +57,7 @@ struct Health {
 /// A drive that may be idle.
 #[derive(Debug)]
 struct Idle {
+    drive: DriveId,
     commands: u64,
     since: Instant,
     /// Number of failed attempts in a row, and why the last one failed.
@@ -150,10 +152,10 @@ impl Server {
     /// Should a drive be read now?
     fn is_idle(&self, view: &DriveView, interval: Duration) -> bool {
         let commands = view.load.commands;
-        let fresh = || Idle { commands, since: Instant::now(), failures: 0, trouble: None };
+        let fresh = || Idle { drive: view.drive, commands, since: Instant::now(), failures: 0, trouble: None };
         let mut state = self.state();
         let idle = state.care.idle.entry(view.member.clone()).or_insert_with(fresh);
-        if idle.commands != commands {
+        if (idle.drive, idle.commands) != (view.drive, commands) {
             *idle = fresh();
         }
         let patience = 1_u32.checked_shl(idle.failures).unwrap_or(PATIENCE_MAX).min(PATIENCE_MAX);
@@ -181,7 +183,10 @@ impl Server {
 
     /// Ask drives for their health.
     fn ask_health(&self, status: &ServiceStatus, desired: &DesiredCare) {
-        self.state().care.health.retain(|name, _| status.drives.iter().any(|view| view.member == *name));
+        let is_there = |name: &String, health: &mut Health| {
+            status.drives.iter().any(|view| (&view.member, view.drive) == (name, health.drive))
+        };
+        self.state().care.health.retain(is_there);
         let Some(interval) = desired.smart.map(Duration::from_secs) else {
             self.state().care.health.clear();
             return;
@@ -199,24 +204,25 @@ impl Server {
         let Some(program) = program else { return };
         for view in due {
             let found = ask_smartctl(&program, &view.member);
-            self.note_health(&view.member, found);
+            self.note_health(view, found);
         }
     }
 
     fn is_health_due(&self, member: &str, interval: Duration) -> bool {
         let state = self.state();
-        let asked = state.care.health.get(member).and_then(|health| health.asked);
-        asked.is_none_or(|at| at.elapsed() >= interval)
+        state.care.health.get(member).is_none_or(|health| health.asked.elapsed() >= interval)
     }
 
-    fn note_health(&self, member: &str, found: Result<Option<SmartModel>, String>) {
+    fn note_health(&self, view: &DriveView, found: Result<Option<SmartModel>, String>) {
         let first = match &found {
-            Ok(Some(now)) => Some(self.first_of(member, now)),
+            Ok(Some(now)) => Some(self.first_of(&view.member, now)),
             _ => None,
         };
+        let (drive, asked) = (view.drive, Instant::now());
+        let unknown = || Health { drive, asked, now: None, first: None, trouble: None };
         let mut state = self.state();
-        let health = state.care.health.entry(member.to_owned()).or_default();
-        health.asked = Some(Instant::now());
+        let health = state.care.health.entry(view.member.clone()).or_insert_with(unknown);
+        health.asked = asked;
         match found {
             Ok(Some(now)) => (health.now, health.first, health.trouble) = (Some(now), first, None),
             // The drive sleeps: keep the last report.

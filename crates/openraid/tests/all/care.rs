@@ -90,6 +90,31 @@ fn the_health_that_drives_report_is_shown_and_raises_alarms() {
 }
 
 #[test]
+fn a_drive_that_was_away_is_asked_for_its_health_when_it_is_back() {
+    let lab = array("health-back");
+    script(&lab, "smartctl", "cat \"$4.health\"");
+    lab.configure("[care]\nsmartctl = \"@/smartctl\"\nsmart = \"30m\"\n");
+    let server = lab.serve_configured();
+    assert!(alarm(&lab, "HealthUnknown", "d1").contains("exit status: 1"));
+    ["d0", "d1", "d2", "s0"].into_iter().for_each(|member| say(&lab, member, &health(true, 0, 10)));
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| array["health"] == "optimal");
+    lab.line("remove data d1").expect(0);
+    lab.line("add data d1 --yes").expect(0);
+    let d1 = lab.path("d1").display().to_string();
+    lab.wait_for("data", |array| {
+        let members = array["members"].as_array().expect("a list");
+        members.iter().any(|member| member["member"] == d1.as_str() && member["smart"]["passed"] == true)
+    });
+    let alarms = lab.show("data")["alarms"].to_string();
+    assert!(
+        !alarms.contains(&d1) && alarms.contains("HealthUnknown"),
+        "the others are asked in half an hour: {alarms}"
+    );
+    server.stop();
+}
+
+#[test]
 fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
     let lab = array("idle");
     script(&lab, "led", "echo \"$@\" >> \"$(dirname \"$0\")/lights\"");
