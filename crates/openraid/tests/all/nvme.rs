@@ -8,7 +8,7 @@ mod bytes;
 mod host;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -63,6 +63,21 @@ impl Queue {
             assert!(count > 0, "the server has closed the connection");
             self.host.receive(&bytes[..count]);
         }
+    }
+
+    /// Send what was asked for until now: did anything come?
+    fn pay(&mut self) -> bool {
+        let mut bytes = vec![0; 1 << 20];
+        self.stream.set_nonblocking(true).expect("a mode");
+        let came = self.stream.read(&mut bytes);
+        self.stream.set_nonblocking(false).expect("a mode");
+        let came = match came {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            count => count.ok().filter(|count| *count > 0).expect("the server keeps the connection"),
+        };
+        self.host.receive(&bytes[..came]);
+        self.push();
+        came > 0
     }
 
     fn run(&mut self, entry: &[u8; 64], in_capsule: &[u8], wanted: usize, payload: &[u8]) -> Ended {
@@ -268,6 +283,43 @@ fn a_read_that_failed_is_no_success() {
     let ended = disk.io.host.end_of(1);
     assert_eq!((ended.status, ended.by_data), (READ_ERROR, false));
     server.kill();
+}
+
+/// Hosts that have sent all payload wait for the array, not the array for them: none is disconnected to relieve the others.
+#[test]
+fn hosts_that_have_sent_their_payload_stay_connected_to_a_slow_array() {
+    let far = Lab::new("nvme-slow-member");
+    far.drives(&["x"], 64);
+    far.line("create drive --level jbod x").expect(0);
+    let drive = far.serve(&["drive"]);
+    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let lab = Lab::new("nvme-slow");
+    lab.drives(&["y"], 64);
+    lab.run(&["create", "data", "--level", "1", "--assume-clean", &uri, "y"]).expect(0);
+    let server = lab.serve(&["data", "--nvme", "127.0.0.1:0"]);
+    let (address, subsystem) = place(&lab);
+    // More than half of all requests, each too long for its capsule.
+    const WRITES: u16 = 100;
+    let payload = noise(7, 12 << 10);
+    let mut disks: Vec<Disk> = (0..24).map(|_| Disk::open(&address, &subsystem, 0)).collect();
+    drive.signal("-STOP");
+    for disk in &mut disks {
+        (1..=WRITES).for_each(|id| disk.write(id, u64::from(id) * (16 << 10), &payload));
+    }
+    // Payload is sent until nothing is asked for any more, and then the member stays silent for another second.
+    let mut quiet = 0;
+    while quiet < 10 {
+        std::thread::sleep(Duration::from_millis(100));
+        let came = disks.iter_mut().fold(false, |came, disk| disk.io.pay() || came);
+        quiet = if came { 0 } else { quiet + 1 };
+    }
+    drive.signal("-CONT");
+    for disk in &mut disks {
+        disk.io.exchange();
+        (1..=WRITES).for_each(|id| assert_eq!(disk.io.host.end_of(id).status, 0));
+    }
+    server.stop();
+    drive.stop();
 }
 
 #[test]

@@ -163,7 +163,9 @@ impl Exports {
             self.park(key);
         }
         let Some(connection) = self.table.get_mut(key) else { return };
-        if !connection.output.is_empty() || connection.finishing {
+        // The last payload that the client was asked for may have come.
+        let has_paid = connection.waits && !connection.wire.is_asked();
+        if !connection.output.is_empty() || connection.finishing || has_paid {
             self.mark_dirty(key);
         }
     }
