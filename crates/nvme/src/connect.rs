@@ -43,6 +43,12 @@ pub struct ConnectRefusal {
     pub result: u32,
 }
 
+impl ConnectRefusal {
+    fn for_now(self) -> Self {
+        Self { status: self.status.for_now(), ..self }
+    }
+}
+
 impl From<Status> for ConnectRefusal {
     fn from(status: Status) -> Self {
         Self { status, result: 0 }
@@ -96,7 +102,8 @@ pub fn connect(
     };
     let done = match request.queue {
         0 => admin(request, target, place, now)?,
-        _ => io(&request, target, place, now)?,
+        // A new server may have taken the place of the one with the admin queue: the host begins again.
+        _ => io(&request, target, place, now).map_err(ConnectRefusal::for_now)?,
     };
     line.become_queue(entry.u16_at(QUEUE_AT), entries + 1, entry.0[ATTRIBUTES_AT] & NO_HEAD == 0);
     Ok(done)
@@ -129,7 +136,7 @@ fn subject(request: &Request, target: &NvmeTarget) -> Result<AssociationSubject,
         Some(_) => Err(Status::CONNECT_HOST.into()),
         None if target.is_starting() => Err(Status::CONNECT_BUSY.into()),
         // An array that waits for its members, or was stopped, is served later: its host tries again.
-        None => Err(ConnectRefusal { status: Status::CONNECT_PARAMETERS.for_now(), ..in_data(SUBSYSTEM_AT) }),
+        None => Err(in_data(SUBSYSTEM_AT).for_now()),
     }
 }
 
