@@ -17,12 +17,8 @@ pub fn log(association: &Association, target: &NvmeTarget) -> Vec<u8> {
     let mut count = 0_u64;
     for offered in target.offered().filter(|offered| offered.subsystem.hosts.has(&association.host.nqn)) {
         for (number, port) in (0..).map(PortId).zip(&target.settings().ports) {
-            log.extend_from_slice(&entry(
-                offered.nqn.as_str(),
-                number,
-                address(*port, association.admin),
-                port.service,
-            ));
+            let Some(address) = address(*port, association.admin) else { continue };
+            log.extend_from_slice(&entry(offered.nqn.as_str(), number, address, port.service));
             count += 1;
         }
     }
@@ -31,9 +27,13 @@ pub fn log(association: &Association, target: &NvmeTarget) -> Vec<u8> {
     log
 }
 
-/// The address of a port for this host. A port on all addresses is reached where the host reached this one.
-fn address(port: Port, admin: QueuePlace) -> IpAddr {
-    port.address.unwrap_or(admin.local)
+/// The address of a port for this host. A port on all addresses is reached where the host reached this one. Another machine cannot
+/// reach the loopback.
+fn address(port: Port, admin: QueuePlace) -> Option<IpAddr> {
+    // A socket of both families gives an IPv4 address inside IPv6.
+    let local = admin.local.to_canonical();
+    let address = port.address.unwrap_or(local);
+    (local.is_loopback() || !address.is_loopback()).then_some(address)
 }
 
 fn entry(name: &str, port: PortId, address: IpAddr, service: u16) -> [u8; ENTRY_BYTES] {

@@ -301,7 +301,11 @@ fn the_discovery_log_has_an_entry_for_each_address() {
     assert_eq!(served.connections[number].connected, Some((None, false)));
     run(&mut served, number, &mut host, &support::bytes::property_set(2, 0x14, 0x0046_0001));
     let log = run_for(&mut served, number, &mut host, &get_log(9, 0x70, 4096, 0), 4096).data;
-    assert_eq!((le64(&log, 0), le64(&log, 8), le16(&log, 16)), (2, 2, 0), "changes, entries, format");
+    assert_eq!(
+        (le64(&log, 0), le64(&log, 8), le16(&log, 16)),
+        (2, 2, 0),
+        "changes, entries without the loopback, format"
+    );
     let first = &log[1024..2048];
     // TCP, IPv4, an NVM subsystem, no secure channel and no reports of the queue's place.
     assert_eq!(first[..4], [3, 1, 2, 6]);

@@ -89,7 +89,11 @@ pub fn subsystem(size: u64) -> Subsystem {
 pub fn settings() -> TargetSettings {
     let port = |address, service| Port { address, service };
     TargetSettings {
-        ports: vec![port(None, 4420), port(Some(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3))), 8009)],
+        ports: vec![
+            port(None, 4420),
+            port(Some(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3))), 8009),
+            port(Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), 4421),
+        ],
         controllers: 1..=999,
         version: "0.1.0".into(),
     }
@@ -113,7 +117,8 @@ impl Served {
 
     pub fn accept(&mut self, port: u16) -> usize {
         let number = self.connections.len();
-        let local = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9));
+        // As a socket of both families says it.
+        let local = IpAddr::V6(Ipv4Addr::new(192, 0, 2, 9).to_ipv6_mapped());
         let queue = HostQueue::new(&self.target, ConnectionId(number as u64), PortId(port), local);
         self.connections.push(Connection {
             queue: Some(queue),

@@ -14,7 +14,7 @@ mod wanted;
 
 use std::fs::File;
 use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -339,18 +339,26 @@ fn listens(chosen: &ServeOptions, stays: bool, context: &Context) -> Result<Vec<
         listens.push(Listen::Unix(absolute));
     }
     match listens.is_empty() && chosen.nbd_tls.is_empty() && chosen.nvme.is_empty() {
-        true if stays => context
-            .output
-            .warn("the configuration file names no address for clients: add nbd-unix, nbd or nbd-tls to [server]"),
+        true if stays => context.output.warn(
+            "the configuration file names no address for clients: add nvme, nbd-unix, nbd or nbd-tls to [server]",
+        ),
         true => listens.push(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], PORT_DEFAULT)))),
         false => {}
     }
     Ok(listens)
 }
 
+/// The port of NVMe/TCP that is registered with IANA.
+const NVME_PORT: u16 = 4420;
+
 /// Parses `HOST:PORT`, `:PORT` or `PORT` (the last two on the loopback).
 fn addresses(option: &str, text: &str) -> Result<Vec<SocketAddr>, Failure> {
-    let wrong = |why: String| Failure::usage(format!("{option} {text}: {why}; write HOST:PORT, as in 127.0.0.1:10809"));
+    let port = if option == "--nvme" { NVME_PORT } else { PORT_DEFAULT };
+    let example = match text.parse::<Ipv6Addr>() {
+        Ok(host) => format!("[{host}]:{port}"),
+        Err(_) => format!("127.0.0.1:{port}"),
+    };
+    let wrong = |why: String| Failure::usage(format!("{option} {text}: {why}; write HOST:PORT, as in {example}"));
     let plain = text.strip_prefix(':').unwrap_or(text);
     if let Ok(port) = plain.parse::<u16>() {
         return Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]);

@@ -239,8 +239,8 @@ impl Exports {
     pub fn admit(&mut self, array: ArrayId) {
         self.offers.admit(array);
         for offer in self.offers.list().iter().filter(|offer| offer.array == array) {
-            // The offer was checked when it was made.
-            let _ = self.common.offer(offer);
+            // The hosts were checked when they were set.
+            let _ = self.common.set_hosts(array, &offer.hosts);
         }
     }
 
@@ -262,7 +262,10 @@ impl Exports {
     /// # Errors
     /// Too many hosts.
     pub fn set_hosts(&mut self, array: ArrayId, hosts: &AllowedHosts) -> Result<(), OfferError> {
-        self.common.set_hosts(array, hosts)?;
+        let is_refused = self.offers.list().iter().any(|offer| offer.array == array && offer.refused.is_some());
+        if !is_refused {
+            self.common.set_hosts(array, hosts)?;
+        }
         self.offers.set_hosts(array, hosts);
         Ok(())
     }

@@ -412,15 +412,12 @@ impl ProtocolState {
         self.nvme.iter_mut().for_each(NvmeShared::have_started);
     }
 
-    /// Offer an array, unless its clients are refused.
+    /// Offer an array.
     ///
     /// # Errors
     /// The rule that the offer breaks.
     pub fn offer(&mut self, offer: &Offer) -> Result<(), OfferError> {
-        match &mut self.nvme {
-            Some(nvme) if offer.refused.is_none() => nvme.offer(offer).map_err(OfferError::Nvme),
-            _ => Ok(()),
-        }
+        self.nvme.iter_mut().try_for_each(|nvme| nvme.offer(offer)).map_err(OfferError::Nvme)
     }
 
     /// Offer an array no longer.

@@ -55,6 +55,8 @@ impl NvmeShared {
         let Some(uuid) = offer.uuid.filter(|_| !self.target.has(offer.array)) else { return Ok(()) };
         let preferred = Bytes(u64::from(offer.preferred));
         let block = block_of(offer);
+        // A refused host is told for good: its kernel must not go on as if nothing was lost.
+        let hosts = if offer.refused.is_some() { AllowedHosts::Listed(Vec::new()) } else { offer.hosts.clone() };
         self.target.offer(Subsystem {
             array: offer.array,
             uuid,
@@ -63,7 +65,7 @@ impl NvmeShared {
             preferred: Preferred { write: block.bytes().max(Bytes(4096)), optimal: preferred },
             is_read_only: offer.read_only,
             has_volatile_cache: true,
-            hosts: offer.hosts.clone(),
+            hosts,
         })?;
         self.set_path(offer.array, offer.path)
     }
@@ -81,7 +83,7 @@ impl NvmeShared {
     }
 
     pub(super) fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
-        // An array that hosts are refused is offered with its access later.
+        // An array without an identity is not offered here.
         let _ = self.target.set_read_only(array, read_only);
     }
 
