@@ -461,3 +461,21 @@ fn after_a_power_cut_hosts_of_other_machines_are_refused() {
     let connected = UnixStream::connect(&socket).map_err(|error| error.kind());
     assert!(matches!(connected, Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused)));
 }
+
+#[test]
+fn a_kill_after_a_power_cut_that_lost_nothing_refuses_no_hosts() {
+    let lab = array("two-ends");
+    let open = ["data", "--nbd", "0.0.0.0:0"];
+    let server = lab.serve(&open);
+    ask(&lab, &server, &[(WRITE, 0, &[5; 4096])]);
+    lab.wait_for("data", |array| array["active"] == false);
+    server.kill();
+    cut_power(&lab);
+    // The members were flushed. This time only the process dies.
+    kill_under_writes(&lab, lab.serve(&open));
+    let (kind, text) = ask_after(&lab, &open);
+    assert_ne!(kind, REFUSED, "{text}");
+    // The next power cut is found as the first one would have been.
+    cut_during_writes(&lab, &open);
+    assert_eq!(ask_after(&lab, &open).0, REFUSED);
+}

@@ -144,8 +144,11 @@ impl Server {
         let Some(uuid) = served.uuid() else { return };
         let found = Found::read(&self.registry, &uuid);
         let Some(Loss { with, why }) = found.loss(&boot(), was_flushed(&served)) else {
-            if let Found::Mark(mark) = found {
-                self.change_served(name, |served| served.mark = Some(mark.lost_with));
+            match found {
+                // The writes before this start of the machine are on the media: the mark is not theirs any longer.
+                Found::Mark(mark) if mark.boot != boot() => self.forget_mark(&served),
+                Found::Mark(mark) => self.change_served(name, |served| served.mark = Some(mark.lost_with)),
+                Found::Nothing | Found::Damaged => {}
             }
             return;
         };
