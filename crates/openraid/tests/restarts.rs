@@ -479,3 +479,19 @@ fn a_kill_after_a_power_cut_that_lost_nothing_refuses_no_hosts() {
     cut_during_writes(&lab, &open);
     assert_eq!(ask_after(&lab, &open).0, REFUSED);
 }
+
+#[test]
+fn after_loss_for_arrays_with_and_without_a_server_changes_nothing() {
+    let lab = array("mixed");
+    lab.line("create other --level 1 --assume-clean --file-size 16M o0 o1").expect(0);
+    kill_under_writes(&lab, volatile(&lab));
+    let server = lab.serve(&["data", "--cache", "16M"]);
+    for line in ["serve data other --after-loss", "serve other data --after-loss"] {
+        let words =
+            ["other is not served", "nothing was changed", "serve data --after-loss", "serve other --after-loss"];
+        lab.line(&format!("{line} --nbd-unix other.sock")).refused(65, &words);
+        assert_eq!(ask_for(&lab.path("nbd.sock"), "data").0, REFUSED);
+    }
+    lab.line("serve data --after-loss").expect(0);
+    server.stop();
+}

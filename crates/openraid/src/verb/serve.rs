@@ -54,6 +54,7 @@ use crate::server::problems;
 use crate::server::start::{StartOptions, StartReport};
 use crate::server::{ListenAddress, Server, ServerAccess, ServerOptions};
 use attend::{Attendance, ServeLine};
+use openraid_status::shell::command_with;
 use openraid_status::EventName;
 use sizes::limits_of;
 use wanted::{is_service, wanted, why_offline, ArraysToServe, OfflineArray};
@@ -197,15 +198,31 @@ fn open_to_hosts(
 }
 
 /// With `--after-loss`, arrays that a server has already are served to hosts again by that server. `None` if none of them is.
+///
+/// # Errors
+/// A server has some of them and not all, or refuses.
 fn tell_after_loss(arguments: &ServeArguments, context: &Context) -> Result<Option<Exit>, Failure> {
-    let names = arguments.names.iter().filter(|_| arguments.after_loss);
-    let mut done = None;
-    for name in names {
+    let (mut servers, mut others) = (Vec::new(), Vec::new());
+    for name in arguments.names.iter().filter(|_| arguments.after_loss) {
         // Without a server at the control socket that was named, this is the server.
-        if let Ok(Some(mut server)) = context.servers.serving(name) {
-            let answer = server.ask(&control::Command::AfterLoss { array: name.clone() })?;
-            done = Some(print_done(context, &answer)?);
+        match context.servers.serving(name) {
+            Ok(Some(server)) => servers.push((name, server)),
+            _ => others.push(name),
         }
+    }
+    if !servers.is_empty() && !others.is_empty() {
+        let again = command_with("serve", servers.iter().map(|(name, _)| name), "--after-loss");
+        let start = command_with("serve", &others, "--after-loss");
+        let lines: Vec<String> = others.iter().map(|name| format!("{name} is not served")).collect();
+        return Err(Failure::refused(format!(
+            "{}, and the others have a server already; nothing was changed: run `{again}`, then `{start}` with the options of a server",
+            lines.join(", ")
+        )));
+    }
+    let mut done = None;
+    for (name, mut server) in servers {
+        let answer = server.ask(&control::Command::AfterLoss { array: name.clone() })?;
+        done = Some(print_done(context, &answer)?);
     }
     Ok(done)
 }
