@@ -21,6 +21,7 @@ mod exit;
 mod level;
 mod model;
 mod offline;
+mod server;
 mod shape;
 pub mod shell;
 pub mod uri;
@@ -32,7 +33,9 @@ pub use event_name::EventName;
 pub use exit::Exit;
 pub use level::LevelWord;
 pub use model::*;
+pub use server::ServerModel;
 pub use shape::{NewSlotModel, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
 pub use words::{
-    AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PolicyWord, ScheduleWord, SessionWord, SinkWord,
+    AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PathWord, PolicyWord, ScheduleWord, SessionWord,
+    SinkWord,
 };

@@ -13,7 +13,9 @@ use crate::check::{CheckModel, OutcomeModel};
 use crate::exit::Exit;
 use crate::level::LevelWord;
 use crate::shape::{OtherSizeModel, ReshapeModel};
-use crate::words::{AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PolicyWord, SessionWord};
+use crate::words::{
+    AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PathWord, PolicyWord, SessionWord,
+};
 
 /// The health of an array in one word.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
@@ -687,6 +689,10 @@ pub struct ArrayModel {
     #[serde(default)]
     #[schema(value_type = String)]
     pub access: AccessWord,
+    /// How NVMe hosts reach the array by the addresses of the server: `optimized`, `non-optimized` or `inaccessible`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub path: PathWord,
     /// The profile in force; a span, a raw drive, and an array that is not served have none.
     #[serde(default)]
     pub profile: Option<ProfileModel>,
@@ -772,29 +778,4 @@ impl ArrayModel {
     pub fn is_synced(&self) -> bool {
         self.sets().into_iter().all(|set| set.consistent_to_bytes.is_none())
     }
-}
-
-/// A server.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct ServerModel {
-    /// Its process.
-    pub pid: u32,
-    /// Its version.
-    pub version: String,
-    /// The addresses for clients.
-    pub listens: Vec<String>,
-    /// Connected clients.
-    pub clients: u64,
-    /// The kernel's engine in words.
-    pub engine: String,
-    /// The parity kernels in use.
-    pub kernels: String,
-    /// Fallbacks taken.
-    pub notes: Vec<String>,
-    /// It continues when the last array is stopped.
-    #[serde(default)]
-    pub stays: bool,
-    /// Alarms of the server itself, without those of its arrays.
-    #[serde(default)]
-    pub alarms: Vec<AlarmModel>,
 }

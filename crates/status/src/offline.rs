@@ -2,7 +2,7 @@
 
 use crate::level::LevelWord;
 use crate::model::{ArrayModel, HealthWord, HostModel};
-use crate::words::AccessWord;
+use crate::words::{AccessWord, PathWord};
 
 impl ArrayModel {
     /// An array that could not be started, and why. `slots`: the number of its recorded members.
@@ -47,6 +47,7 @@ impl ArrayModel {
             exports: Vec::new(),
             addresses: Vec::new(),
             access: AccessWord::Unknown,
+            path: PathWord::Unknown,
             profile: None,
             members: Vec::new(),
             spans: Vec::new(),

@@ -48,6 +48,21 @@ words! {
     }
 }
 words! {
+    /// How NVMe hosts reach an array by the addresses of a server.
+    #[derive(Default)]
+    PathWord {
+        /// The array is not served.
+        #[default]
+        Unknown = "",
+        /// Well.
+        Optimized = "optimized",
+        /// Other paths are better.
+        NonOptimized = "non-optimized",
+        /// Not now: they wait, or take other paths.
+        Inaccessible = "inaccessible",
+    }
+}
+words! {
     /// The method that makes an array consistent after a crash.
     PolicyWord {
         /// Everything is read and made equal.

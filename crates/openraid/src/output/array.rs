@@ -9,10 +9,12 @@ use super::table::Table;
 use crate::alarms::AlarmModel;
 use crate::events::Level;
 use crate::model::{
-    AccessWord, ArrayModel, BitmapModel, HealthWord, LevelWord, MemberModel, ProfileModel, ProtectionModel,
+    AccessWord, ArrayModel, BitmapModel, HealthWord, LevelWord, MemberModel, PathWord, ProfileModel, ProtectionModel,
     SessionWord, StateWord, TaskModel, TaskWord,
 };
 use crate::quantity::{counted, human, human_rate, human_seconds, utc};
+
+use openraid_status::shell::command;
 
 pub use openraid_core::news::VOLATILE;
 
@@ -273,6 +275,14 @@ fn host_facts(array: &ArrayModel, facts: &mut Table) {
     ]);
     if let Some(refused) = &array.refused {
         facts.row(["", &format!("REFUSED: {refused}")]);
+    }
+    match array.path {
+        PathWord::Inaccessible => {
+            let again = command("path", [&*array.name, PathWord::Optimized.word()]);
+            facts.row(["path", &format!("inaccessible: NVMe hosts wait, or take other paths, until `{again}`")]);
+        }
+        PathWord::NonOptimized => facts.row(["path", "non-optimized: NVMe hosts prefer other paths"]),
+        PathWord::Optimized | PathWord::Unknown => {}
     }
     for address in &array.addresses {
         facts.row(["export", address]);

@@ -23,7 +23,8 @@ use crate::exit::ArrayLabel;
 use crate::kept::Readd;
 use crate::model::{
     AccessWord, ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, DriveClass, HealthWord, HostModel,
-    LevelWord, MemberModel, PolicyWord, ProfileModel, ProtectionModel, ReasonModel, SessionWord, StateWord, TaskModel,
+    LevelWord, MemberModel, PathWord, PolicyWord, ProfileModel, ProtectionModel, ReasonModel, SessionWord, StateWord,
+    TaskModel,
 };
 use crate::quantity::eta_seconds;
 use crate::sets;
@@ -122,20 +123,26 @@ impl ServedArray {
 pub fn model(status: &ServiceStatus, served: &ServedArray, rates: &TaskRates) -> Option<ArrayModel> {
     let view = view_of(status, served.array)?;
     let Some(started) = &served.started else {
-        let access = access_word(served.access);
-        return Some(ArrayModel { name: served.name.clone(), access, ..set_model(status, view, None, rates) });
+        let mut model = set_model(status, view, None, rates);
+        add_served(&mut model, served);
+        return Some(model);
     };
     if started.spans.is_empty() {
         let mut model = set_model(status, view, Some(&started.superblock), rates);
-        model.name.clone_from(&served.name);
         model.forced.clone_from(&started.forced);
         model.profile = Some(profile(status, served, &view.status.policy));
-        model.access = access_word(served.access);
-        model.refused.clone_from(&served.refused);
-        model.admitted.clone_from(&served.admitted);
+        add_served(&mut model, served);
         return Some(model);
     }
     nested_model(status, served, started, view, rates)
+}
+
+/// What hosts find.
+fn add_served(model: &mut ArrayModel, served: &ServedArray) {
+    model.name.clone_from(&served.name);
+    (model.access, model.path) = (access_word(served.access), path_word(served.path));
+    model.refused.clone_from(&served.refused);
+    model.admitted.clone_from(&served.admitted);
 }
 
 fn view_of(status: &ServiceStatus, array: ArrayId) -> Option<&ArrayView> {
@@ -202,6 +209,7 @@ fn nested_model(
         exports: view.exports.clone(),
         addresses: Vec::new(),
         access: access_word(served.access),
+        path: path_word(served.path),
         profile: Some(profile(status, served, &array.policy)),
         members: Vec::new(),
         settings: crate::settings::json(&array.policy),
@@ -294,6 +302,7 @@ fn set_model(
         exports: view.exports.clone(),
         addresses: Vec::new(),
         access: access_word(Access::default()),
+        path: path_word(PathState::Optimized),
         profile: None,
         members: array.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         spans: Vec::new(),
@@ -390,6 +399,14 @@ const fn access_word(access: Access) -> AccessWord {
         Access::ReadWrite => AccessWord::ReadWrite,
         Access::ReadOnly => AccessWord::ReadOnly,
         Access::Blocked => AccessWord::Blocked,
+    }
+}
+
+const fn path_word(path: PathState) -> PathWord {
+    match path {
+        PathState::Optimized => PathWord::Optimized,
+        PathState::NonOptimized => PathWord::NonOptimized,
+        PathState::Inaccessible | PathState::Lost => PathWord::Inaccessible,
     }
 }
 

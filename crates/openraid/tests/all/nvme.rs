@@ -371,3 +371,36 @@ fn hosts_are_refused_after_a_loss_and_connect_again_when_that_is_known() {
     Disk::open(&address, &subsystem, 0).flush();
     server.stop();
 }
+
+#[test]
+fn a_path_is_shown_and_kept_while_hosts_are_refused() {
+    let lab = array("nvme-hidden");
+    let server = lab.serve(&["data", "--nvme", "127.0.0.1:0", "--cache", "64M"]);
+    let (address, subsystem) = place(&lab);
+    assert_eq!(lab.show("data")["path"], "optimized");
+    lab.line("path data inaccessible").expect(0);
+    assert_eq!(lab.show("data")["path"], "inaccessible");
+    lab.line("show data").says(&["inaccessible: NVMe hosts wait", "path data optimized"]);
+    lab.line("path data optimized").expect(0);
+    lab.line("set data write.cache=volatile --yes").expect(0);
+    let mut disk = Disk::open(&address, &subsystem, 0);
+    disk.write(1, 0, &noise(4, 4096));
+    disk.io.exchange();
+    server.kill();
+    let server = lab.serve(&["data", "--nvme", &address, "--cache", "64M"]);
+    let why = ["inaccessible when they are served again", "acknowledged writes may be lost", "serve data --after-loss"];
+    lab.line("path data inaccessible").expect(0).says(&why);
+    assert_eq!(lab.show("data")["path"], "inaccessible");
+    lab.line("serve data --after-loss").expect(0);
+    let mut disk = Disk::open(&address, &subsystem, 0);
+    assert_eq!(disk.io.run(&entry(FLUSH, 5, 1), &[], 0, &[]).status, 0x302);
+    lab.line("path data non-optimized").expect(0);
+    disk.flush();
+    // An array that is blocked has no hosts to tell.
+    lab.line("set data access=blocked").expect(0);
+    lab.line("path data inaccessible").expect(0).says(&["when they are served again", "set data access="]);
+    lab.line("set data access=read-write").expect(0);
+    let mut disk = Disk::open(&address, &subsystem, 0);
+    assert_eq!(disk.io.run(&entry(FLUSH, 5, 1), &[], 0, &[]).status, 0x302);
+    server.stop();
+}

@@ -270,12 +270,15 @@ impl Exports {
         Ok(())
     }
 
-    /// Change how hosts reach an array.
+    /// Change how hosts reach an array. Hosts that are refused find it so when they are refused no more.
     ///
     /// # Errors
     /// The array is not offered, or no protocol here has paths.
     pub fn set_path(&mut self, array: ArrayId, state: PathState) -> Result<(), OfferError> {
-        self.common.set_path(array, state)?;
+        match self.common.set_path(array, state) {
+            Err(error) if error.is_unknown() && self.offers.refuses(array) => {}
+            set => set?,
+        }
         self.offers.set_path(array, state);
         Ok(())
     }

@@ -68,6 +68,11 @@ impl Offers {
         });
     }
 
+    /// Are the clients of an array refused?
+    pub fn refuses(&self, array: ArrayId) -> bool {
+        self.list.iter().any(|offer| offer.array == array && offer.refused.is_some())
+    }
+
     /// Refuse no client of an array any more.
     pub fn admit(&mut self, array: ArrayId) {
         self.change(|list| {

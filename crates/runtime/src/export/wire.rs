@@ -495,6 +495,14 @@ pub enum OfferError {
     NoPaths,
 }
 
+impl OfferError {
+    /// Is the array not offered?
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::Nvme(SubsystemError::Unknown)
+    }
+}
+
 impl std::fmt::Display for OfferError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
