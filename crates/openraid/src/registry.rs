@@ -503,7 +503,7 @@ impl Registry {
             self.replace(&path, text().as_bytes())
         };
         write().map_err(|error| {
-            let remedy = owed::remedy(&error, &self.folder());
+            let remedy = owed::remedy_beside(&error, &self.folder());
             Failure::failed(format!("{} cannot be written: {error}; {remedy}", path.display()))
         })
     }

@@ -495,3 +495,50 @@ fn after_loss_for_arrays_with_and_without_a_server_changes_nothing() {
     lab.line("serve data --after-loss").expect(0);
     server.stop();
 }
+
+#[test]
+fn a_mark_that_cannot_be_written_is_an_alarm_until_it_can() {
+    let lab = array("unmarked");
+    let socket = lab.path("nbd.sock");
+    let line = ["serve", "--json", "--nbd-unix", socket.to_str().expect("UTF-8"), "data", "--cache", "16M"];
+    let mut command = lab.command(&line);
+    let server = Server::started(command.stderr(fs::File::create(lab.path("said")).expect("room"))).expect("ready");
+    lab.line("set data write.cache=volatile --yes").expect(0);
+    let mark = mark_of(&lab).expect("a mark");
+    await_mark(&lab, false);
+    // No file can be put here.
+    fs::create_dir(&mark).expect("room");
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| Client::open(&socket, "data").ask(WRITE, 0, &[5; 4096]));
+        lab.wait_for_alarms(|alarms| alarms.contains("writes wait") && alarms.contains(&*mark.to_string_lossy()));
+        lab.line("show data").says(&["critical StateUnwritable"]);
+        // Several tries.
+        thread::sleep(Duration::from_secs(2));
+        assert!(!writer.is_finished(), "an answer without a mark");
+        fs::remove_dir(&mark).expect("it is empty");
+        assert_eq!(writer.join().expect("an answer"), 0);
+    });
+    assert!(mark.is_file());
+    lab.wait_for_alarms(|alarms| !alarms.contains("writes wait"));
+    lab.wait_for_events(|events| events.iter().any(|event| event.contains("writes wait")));
+    // A mark that cannot be taken off refuses hosts after the next kill.
+    fs::remove_file(&mark).and_then(|()| fs::create_dir(&mark)).expect("room");
+    lab.wait_for_alarms(|alarms| alarms.contains("cannot be removed") && !alarms.contains("writes wait"));
+    thread::sleep(Duration::from_secs(2));
+    fs::remove_dir(&mark).expect("it is empty");
+    lab.wait_for_alarms(|alarms| !alarms.contains("cannot be removed"));
+    // What the alarm advises answers the writes, too.
+    fs::create_dir(&mark).expect("room");
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| Client::open(&socket, "data").ask(WRITE, 0, &[6; 4096]));
+        lab.wait_for_alarms(|alarms| alarms.contains("writes wait") && alarms.contains("set data write.cache=through"));
+        lab.line("set data write.cache=through").expect(0);
+        assert_eq!(writer.join().expect("an answer"), 0);
+    });
+    lab.wait_for_alarms(|alarms| !alarms.contains("writes wait"));
+    fs::remove_dir(&mark).expect("it is empty");
+    server.stop();
+    let said = fs::read_to_string(lab.path("said")).expect("text");
+    let lines = ["cannot be written", "cannot be removed"].map(|words| said.matches(words).count());
+    assert_eq!(lines, [2, 1], "{said}");
+}

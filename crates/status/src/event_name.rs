@@ -24,7 +24,7 @@ macro_rules! events {
             }
 
             /// Its level, if the state has no other one: `CertificateExpires`, `DegradedArray`, `Fail`,
-            /// `DrivePredictiveFailure`, `DriveWorn` and `MemberDisplaced` may have another one.
+            /// `DrivePredictiveFailure`, `DriveWorn`, `MemberDisplaced` and `StateUnwritable` may have another one.
             #[must_use]
             pub const fn level(self) -> Level {
                 match self {
@@ -127,7 +127,7 @@ events! {
     SpareTaken Info "A spare was added to an array."
     SparesMissing Warning "A spare of the configuration file is not in its array."
     StartProblem Warning "Something could not be started as configured."
-    StateUnwritable Warning "Alarms, settings or members of arrays cannot be stored."
+    StateUnwritable Warning "Alarms, settings, members or marks of arrays cannot be stored. Critical if writes wait for that."
     StoodStill Warning "The server did not run for some time."
     StopFailed Critical "An array could not be stopped."
     TestMessage Info "A test of the sinks."

@@ -90,3 +90,14 @@ pub(super) fn remedy(error: &io::Error, folder: &str) -> String {
         _ => "name another one with --registry".into(),
     }
 }
+
+/// The same for a file next to the registry. A server that runs cannot take another folder.
+pub(super) fn remedy_beside(error: &io::Error, folder: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem => {
+            remedy(error, folder)
+        }
+        io::ErrorKind::WouldBlock => "wait for that process".into(),
+        _ => format!("see that files in {folder} can be written"),
+    }
+}

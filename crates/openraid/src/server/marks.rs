@@ -33,10 +33,12 @@ use super::members::set_status;
 use super::news::{plain, News};
 use super::view::{health_of, ServedArray};
 use super::{ListenAddress, Server, ServerAccess};
+use crate::alarms::Condition;
 use crate::control::ServerAnswer;
+use crate::events::Level;
 use crate::exit::Failure;
 use crate::members::{is_memory, spec};
-use crate::model::HealthWord;
+use crate::model::{ArrayModel, HealthWord};
 use crate::quantity::utc;
 use crate::registry::Registry;
 
@@ -87,6 +89,43 @@ impl Mark {
     }
 }
 
+/// A mark that cannot follow what hosts write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MarkTrouble {
+    /// It cannot be made, for this reason: answers to writes wait.
+    Waits(String),
+    /// It cannot be taken off, for this reason.
+    Stays(String),
+}
+
+impl MarkTrouble {
+    fn condition(&self, name: &str, uuid: Option<String>) -> Condition {
+        let through = command_with("set", [name], "write.cache=through");
+        let (level, text) = match self {
+            Self::Waits(why) => (
+                Level::Critical,
+                format!("writes wait, because the mark that a crash would lose them is not there: {why}; `{through}` needs none"),
+            ),
+            Self::Stays(why) => (
+                Level::Warning,
+                format!("the mark of writes that a crash would lose stays after they are written, and refuses hosts then: {why}"),
+            ),
+        };
+        Condition {
+            array: Some(name.to_owned()),
+            uuid,
+            member: Some("mark".into()),
+            level,
+            ..Condition::of_server(EventName::StateUnwritable, format!("{name}: {text}"))
+        }
+    }
+}
+
+/// The alarm of a mark that cannot follow the writes of an array.
+pub(super) fn condition(model: &ArrayModel, served: &ServedArray) -> Option<Condition> {
+    served.mark_trouble.as_ref().map(|trouble| trouble.condition(&model.name, model.uuid.clone()))
+}
+
 /// What a start finds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Found {
@@ -124,7 +163,9 @@ fn file(uuid: &str) -> String {
 fn remove(path: &Path) -> Result<(), Failure> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Failure::failed(format!("{} cannot be removed: {error}", path.display())))
+            let folder = path.parent().unwrap_or(Path::new("."));
+            let text = format!("{} cannot be removed: {error}; make {} writable", path.display(), folder.display());
+            Err(Failure::failed(text))
         }
         _ => Ok(()),
     }
@@ -224,21 +265,44 @@ impl Server {
         let Ok(status) = self.status() else { return };
         let _one_at_a_time = self.marking();
         let arrays = self.state().arrays.clone();
-        for view in status.arrays.iter().filter(|view| view.awaits_mark) {
+        let waits = |served: &ServedArray| matches!(served.mark_trouble, Some(MarkTrouble::Waits(_)));
+        for view in &status.arrays {
             let served = arrays.iter().find(|served| served.array == view.status.array);
+            if !view.awaits_mark && !served.is_some_and(waits) {
+                continue;
+            }
             let marked = served.map_or(Ok(()), |served| self.mark_all(&status, served));
             // The clients wait until the mark can be written, and the server tries at each tick.
             let passed = marked.and_then(|()| Ok(self.handle.pass_writes(view.status.array)?));
-            passed.unwrap_or_else(|failure| crate::output::warn(&failure.text));
+            match (served, passed) {
+                (Some(served), Err(failure)) => self.note_mark_trouble(served, MarkTrouble::Waits(failure.text)),
+                (Some(served), Ok(())) if waits(served) => {
+                    self.change_served(&served.name, |served| served.mark_trouble = None);
+                }
+                _ => {}
+            }
         }
         let is_clean = status.cache.is_some_and(|cache| cache.dirty.is_zero());
         for served in arrays.iter().filter(|served| served.mark == Some(LostWith::Server) && served.refused.is_none()) {
             let since = served.clean_since.filter(|_| is_clean).or_else(|| is_clean.then(Instant::now));
             self.change_served(&served.name, |served| served.clean_since = since);
             if since.is_some_and(|since| since.elapsed() >= CLEAN_FOR) {
-                self.lower_mark(&status, served).unwrap_or_else(|failure| crate::output::warn(&failure.text));
+                let lowered = self.lower_mark(&status, served);
+                lowered.unwrap_or_else(|failure| self.note_mark_trouble(served, MarkTrouble::Stays(failure.text)));
             }
         }
+    }
+
+    /// An alarm until a later try succeeds. It is told once.
+    fn note_mark_trouble(&self, served: &ServedArray, trouble: MarkTrouble) {
+        let kind = served.mark_trouble.as_ref().map(std::mem::discriminant);
+        if kind != Some(std::mem::discriminant(&trouble)) {
+            let Condition { level, text, .. } = trouble.condition(&served.name, served.uuid());
+            crate::output::warn(&text);
+            let (array, level) = (Some(served.name.clone()), Some(level));
+            self.add_news(vec![News { array, level, ..plain(EventName::StateUnwritable, text) }]);
+        }
+        self.change_served(&served.name, |served| served.mark_trouble = Some(trouble));
     }
 
     /// What a power cut would mean, if it was not decided: a refusal must be no surprise.
@@ -323,7 +387,9 @@ impl Server {
                 self.registry.change_beside(&file(&uuid), || text)?;
             }
         }
-        self.change_served(&served.name, |served| (served.mark, served.clean_since) = (lost_with, None));
+        self.change_served(&served.name, |served| {
+            (served.mark, served.clean_since, served.mark_trouble) = (lost_with, None, None);
+        });
         Ok(())
     }
 

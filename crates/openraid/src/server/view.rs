@@ -16,7 +16,7 @@ use openraid_runtime::service::{ArrayView, DriveView, PathState, ServiceStatus, 
 use openraid_status::OtherSizeModel;
 use openraid_units::{ArrayId, ArrayLevel, Bytes, Nanos, Sectors, Slot};
 
-use super::marks::LostWith;
+use super::marks::{LostWith, MarkTrouble};
 use super::rates::TaskRates;
 use super::settings::never_protected;
 use crate::exit::ArrayLabel;
@@ -54,6 +54,8 @@ pub struct ServedArray {
     pub path: PathState,
     /// The crash that would lose acknowledged writes, as it is marked.
     pub mark: Option<LostWith>,
+    /// Why the mark does not follow the writes, if so.
+    pub mark_trouble: Option<MarkTrouble>,
     /// Since when nothing in the cache is dirty.
     pub clean_since: Option<Instant>,
     /// Why hosts are refused, if acknowledged writes may be lost.
@@ -73,10 +75,22 @@ impl ServedArray {
     /// A raw drive.
     pub fn raw(name: &str, array: ArrayId) -> Self {
         let (exports, access, profile) = (vec![name.into()], Access::default(), None);
-        let (readd, path, mark, clean_since) = (Readd::default(), PathState::Optimized, None, None);
         let (started, refused, admitted) = (None, None, None);
-        let name = name.into();
-        Self { name, array, started, exports, access, profile, readd, path, mark, clean_since, refused, admitted }
+        Self {
+            name: name.into(),
+            array,
+            started,
+            exports,
+            access,
+            profile,
+            readd: Readd::default(),
+            path: PathState::Optimized,
+            mark: None,
+            mark_trouble: None,
+            clean_since: None,
+            refused,
+            admitted,
+        }
     }
 
     /// Its identity, as the registry has it; a raw drive has none.
