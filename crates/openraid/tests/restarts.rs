@@ -542,3 +542,44 @@ fn a_mark_that_cannot_be_written_is_an_alarm_until_it_can() {
     let lines = ["cannot be written", "cannot be removed"].map(|words| said.matches(words).count());
     assert_eq!(lines, [2, 1], "{said}");
 }
+
+#[test]
+fn a_kill_of_a_raw_drive_with_a_volatile_cache_refuses_its_hosts() {
+    let lab = Lab::new("raw-lost");
+    lab.line("create rawd --level jbod --file-size 16M r0").expect(0);
+    let (socket, cached) = (lab.path("nbd.sock"), ["rawd", "--cache", "16M"]);
+    let server = lab.serve(&cached);
+    lab.line("set rawd write.cache=volatile --yes").expect(0);
+    kill_under_writes(&lab, server);
+    let server = lab.serve(&cached);
+    let (kind, text) = ask_for(&socket, "rawd");
+    assert!(kind == REFUSED && text.contains("serve rawd --after-loss"), "{text}");
+    assert_eq!(lab.show("rawd")["refused"], text.as_str());
+    lab.line("serve rawd --after-loss").expect(0).says(&["hosts are served again"]);
+    kill_under_writes(&lab, server);
+    let server = lab.serve(&[&cached[..], &["--after-loss"]].concat());
+    assert_ne!(ask_for(&socket, "rawd").0, REFUSED, "the option of the start");
+    server.stop();
+    assert_eq!(mark_of(&lab), None, "all is written");
+}
+
+#[test]
+fn a_kill_refuses_hosts_of_an_array_that_is_partly_in_memory() {
+    let lab = Lab::new("half-lost");
+    lab.drives(&["f0"], 16);
+    let socket = lab.path("nbd.sock");
+    let server = lab.serve(&["--level", "1", "--name", "half", "f0", "ram:16M", "--cache", "16M"]);
+    lab.line("set half write.cache=volatile --yes").expect(0);
+    assert!(mark_of(&lab).is_some(), "a member outlives the server");
+    kill_under_writes(&lab, server);
+    let server = lab.serve(&["f0", "--degraded", "--force", "--cache", "16M"]);
+    let (kind, text) = ask_for(&socket, "half");
+    assert_eq!(kind, REFUSED, "{text}");
+    server.stop();
+    // All of this one ends with its server.
+    let server = lab.serve(&["--level", "1", "--name", "all", "ram:16M", "ram:16M", "--cache", "16M"]);
+    let before = mark_of(&lab);
+    lab.line("set all write.cache=volatile --yes").expect(0);
+    assert_eq!(mark_of(&lab), before);
+    server.stop();
+}

@@ -275,7 +275,7 @@ impl Rehearsal {
         let opened: Vec<_> =
             open_every(&specs, options(Use::Exclusive))?.into_iter().map(|(opened, _)| opened).collect();
         if level == Level::Jbod {
-            opened.into_iter().try_for_each(|member| server.take_raw(NAME, member))?;
+            opened.into_iter().try_for_each(|member| server.take_raw(NAME, member, false))?;
         } else {
             let shape = Shape::of(&CreateOptions {
                 name: NAME,

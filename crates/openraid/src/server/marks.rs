@@ -136,8 +136,8 @@ enum Found {
 }
 
 impl Found {
-    fn read(registry: &Registry, uuid: &str) -> Self {
-        let name = file(uuid);
+    fn read(registry: &Registry, key: &str) -> Self {
+        let name = file(key);
         if !registry.folder_beside(&name).exists() {
             return Self::Nothing;
         }
@@ -156,8 +156,9 @@ impl Found {
     }
 }
 
-fn file(uuid: &str) -> String {
-    format!("unwritten-{uuid}")
+/// `key`: of the array ([`ServedArray::key`]).
+fn file(key: &str) -> String {
+    format!("unwritten-{key}")
 }
 
 fn remove(path: &Path) -> Result<(), Failure> {
@@ -182,8 +183,7 @@ impl Server {
     /// alarm.
     pub(super) fn look_for_loss(&self, name: &str, after_loss: bool) {
         let Ok(served) = self.find(name) else { return };
-        let Some(uuid) = served.uuid() else { return };
-        let found = Found::read(&self.registry, &uuid);
+        let found = Found::read(&self.registry, &served.key());
         let Some(Loss { with, why }) = found.loss(&boot(), was_flushed(&served)) else {
             match found {
                 // The writes before this start of the machine are on the media: the mark is not theirs any longer.
@@ -378,13 +378,13 @@ impl Server {
     }
 
     fn set_mark(&self, served: &ServedArray, lost_with: Option<LostWith>) -> Result<(), Failure> {
-        let Some(uuid) = served.uuid() else { return Ok(()) };
+        let file = file(&served.key());
         match lost_with {
-            None => remove(&self.registry.folder_beside(&file(&uuid)))?,
+            None => remove(&self.registry.folder_beside(&file))?,
             Some(lost_with) => {
                 let mark = Mark { lost_with, boot: boot(), at_seconds: openraid_sys::clock::wall_seconds() };
                 let text = serde_json::to_string(&mark).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
-                self.registry.change_beside(&file(&uuid), || text)?;
+                self.registry.change_beside(&file, || text)?;
             }
         }
         self.change_served(&served.name, |served| {
@@ -396,8 +396,8 @@ impl Server {
     /// The crash that would lose what hosts write by these rules.
     fn lost_with(&self, status: &ServiceStatus, served: &ServedArray, policy: Policy) -> Option<LostWith> {
         let members = members(status, served);
-        let ends_with_server = members.iter().any(|member| spec(member).is_ok_and(|spec| is_memory(&spec)));
-        if self.access != ServerAccess::ReadWrite || served.started.is_none() || ends_with_server {
+        let ends_with_server = !members.is_empty() && members.iter().all(|member| is_of_server(member));
+        if self.access != ServerAccess::ReadWrite || ends_with_server {
             return None;
         }
         match policy.write_cache {
@@ -446,10 +446,15 @@ fn is_remote(address: &ListenAddress) -> bool {
     }
 }
 
-/// Can a member lose writes that it has answered when this machine goes down? The drive of a file is not known; a remote member has
-/// a machine of its own.
+/// Is a member memory of the server, of which a crash leaves nothing to serve?
+fn is_of_server(member: &str) -> bool {
+    spec(member).is_ok_and(|spec| is_memory(&spec))
+}
+
+/// Can a member that outlives the server lose writes that it has answered when this machine goes down? The drive of a file is not
+/// known; a remote member has a machine of its own.
 fn may_cache(member: &str) -> bool {
-    if member.contains("://") {
+    if member.contains("://") || is_of_server(member) {
         return false;
     }
     let path = Path::new(member);
@@ -479,6 +484,6 @@ mod tests {
         let tcp = |text: &str| ListenAddress::Tcp(text.parse().expect("an address"));
         assert!(is_remote(&tcp("0.0.0.0:10809")) && is_remote(&tcp("[fd00::1]:1")));
         assert!(!is_remote(&tcp("127.0.0.1:10809")) && !is_remote(&ListenAddress::Unix("/run/x".into())));
-        assert!(may_cache("/srv/d0") && !may_cache("nbd://far/data"));
+        assert!(may_cache("/srv/d0") && !may_cache("nbd://far/data") && !may_cache("ram:8M"));
     }
 }

@@ -188,16 +188,17 @@ impl Server {
         Ok((name, notes))
     }
 
-    /// Serve a drive as it is.
+    /// Serve a drive as it is. `after_loss`: as in [`StartOptions`].
     ///
     /// # Errors
     /// It cannot be attached or exported.
-    pub fn take_raw(&self, name: &str, member: OpenedMember) -> Result<(), Failure> {
+    pub fn take_raw(&self, name: &str, member: OpenedMember, after_loss: bool) -> Result<(), Failure> {
         let drive = self.handle.attach(member)?;
         let started = self.handle.admin(AdminCommand::StartPassthrough { drive }).map_err(Failure::from);
         let result = started.and_then(|outcome| match outcome {
             AdminOutcome::Started(array) => {
                 self.put(ServedArray::raw(name, array));
+                self.look_for_loss(name, after_loss);
                 let notes = self.begin_array(name, None);
                 let opened = self.open_exports(name);
                 if opened.is_err() {

@@ -495,7 +495,7 @@ fn begin(
     };
     let mut taken = server.take(opened, how)?;
     reasons.append(&mut taken.failed);
-    let served = taken.served.len() + take_raw(server, wanted.raw, open, &mut reasons);
+    let served = taken.served.len() + take_raw(server, (wanted.raw, arguments.after_loss), open, &mut reasons);
     if served == 0 && !stays {
         return Err(nothing_served(reasons, is_busy));
     }
@@ -530,12 +530,18 @@ fn name_offline(entry: &RegisteredArray, failed: &[(String, Failure)], reasons: 
     offline
 }
 
-/// Serves raw drives. Returns their number.
-fn take_raw(server: &Server, raw: Vec<(String, MemberSpec)>, open: OpenOptions, reasons: &mut Vec<Failure>) -> usize {
+/// Serves raw drives, with the consent to a loss if it was given. Returns their number.
+fn take_raw(
+    server: &Server,
+    (raw, after_loss): (Vec<(String, MemberSpec)>, bool),
+    open: OpenOptions,
+    reasons: &mut Vec<Failure>,
+) -> usize {
     let mut served = 0;
     for (name, spec) in raw {
         let raw = open_every(std::slice::from_ref(&spec), open);
-        let raw = raw.and_then(|opened| opened.into_iter().try_for_each(|(member, _)| server.take_raw(&name, member)));
+        let take = |(member, _)| server.take_raw(&name, member, after_loss);
+        let raw = raw.and_then(|opened| opened.into_iter().try_for_each(take));
         match raw {
             Ok(()) => served += 1,
             Err(failure) => reasons.push(failure.of_array(ArrayLabel::new(&name, None))),
@@ -561,7 +567,7 @@ fn make(
     if level == ArrayLevel::Jbod {
         for (nth, (member, _)) in open_every(specs, options(Use::Exclusive))?.into_iter().enumerate() {
             let name = if specs.len() > 1 { format!("{name}-{nth}") } else { name.into() };
-            server.take_raw(&name, member)?;
+            server.take_raw(&name, member, arguments.after_loss)?;
         }
         return Ok(());
     }

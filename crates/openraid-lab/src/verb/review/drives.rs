@@ -96,7 +96,7 @@ impl Bank<'_> {
         let mut choices = Vec::new();
         for (number, (opened, _)) in (1..).zip(open_every(specs, options(Use::Exclusive))?) {
             let name = format!("drive-{number}");
-            host.server.take_raw(&name, opened)?;
+            host.server.take_raw(&name, opened, false)?;
             choices.push((Choice::parse(&host.uri(&name)).map_err(Failure::failed)?, name));
         }
         let seed = self.arguments.seed;
