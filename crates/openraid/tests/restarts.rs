@@ -583,3 +583,24 @@ fn a_kill_refuses_hosts_of_an_array_that_is_partly_in_memory() {
     assert_eq!(mark_of(&lab), before);
     server.stop();
 }
+
+#[test]
+fn a_socket_of_another_address_with_the_same_port_is_named_when_it_is_in_the_way() {
+    let lab = array("crossed");
+    let path = lab.path("nbd.sock");
+    for (given_at, asked) in [("0.0.0.0:0", "127.0.0.1"), ("[::]:0", "0.0.0.0")] {
+        let socket = TcpListener::bind(given_at).expect("a free port");
+        let address = socket.local_addr().expect("bound");
+        for option in ["--nvme", "--nbd"] {
+            let asked = format!("{asked}:{}", address.port());
+            let arguments = ["--nbd-unix", path.to_str().expect("UTF-8"), option, &asked];
+            let kept = socket.try_clone().expect("a descriptor").into();
+            let output = given(&lab, kept, FOR_IT, &arguments).output().expect("it runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(65), "{said}");
+            let cause = format!("{asked}: the socket {address}, which came with the start, has this port");
+            assert!(said.contains(&cause) && said.contains(&format!("ListenStream={asked}")), "{said}");
+            assert!(!said.contains("stop it or choose"), "{said}");
+        }
+    }
+}

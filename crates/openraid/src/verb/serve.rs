@@ -89,7 +89,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     }
     let doors = doors::assign(sockets, &mut addresses)?;
     web.iter_mut().for_each(|web| web.kept.clone_from(&doors.http));
-    let tls = tls::bind(&chosen, file.as_ref(), addresses.nbd_tls, &doors.nbd_tls)?;
+    let tls = tls::bind(&chosen, file.as_ref(), addresses.nbd_tls, &doors)?;
     let certificates = tls.certificates(web.as_ref());
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
@@ -102,7 +102,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let (accept, signals, nvme, kept) = (Accept::WhenTold, Some(signals), addresses.nvme.clone(), doors.plain);
     let config = ServiceConfig { limits, listen: all, nvme, kept, accept, signals, ..ServiceConfig::default() };
     let served_already = |failure| wanted::served_already(failure, &names, context);
-    let service = Service::start(config).map_err(Failure::from).map_err(served_already)?;
+    let service = Service::start(config).map_err(|error| served_already(doors.crossed.explain(error)))?;
     let server = Server::new(ServerOptions {
         handle: service.handle(),
         registry: context.registry.clone(),

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use openraid_runtime::service::Listen;
-use openraid_sys::{KeptListener, ListenPlace, FIRST_KEPT};
+use openraid_runtime::service::{Listen, ServiceError};
+use openraid_sys::{KeptListener, ListenPlace, NetError, FIRST_KEPT};
 
 use crate::exit::Failure;
 
@@ -47,6 +47,53 @@ pub struct Doors {
     pub http: Option<Arc<TcpListener>>,
     /// Sockets without an address, and addresses without a socket, one a line.
     pub notes: Vec<String>,
+    /// Addresses without a socket that have the port of a socket without an address.
+    pub crossed: CrossedSockets,
+}
+
+/// Pairs of an address at which nothing listens for this server, and a socket that came with its start and has the same port. The
+/// kernel gives the port once if one of the hosts stands for all.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CrossedSockets(Vec<(SocketAddr, SocketAddr)>);
+
+impl CrossedSockets {
+    fn of<'a>(
+        addresses: impl Iterator<Item = &'a ListenPlace>,
+        sockets: impl Iterator<Item = &'a ListenPlace> + Clone,
+    ) -> Self {
+        let tcp = |place: &ListenPlace| match place {
+            ListenPlace::Tcp(address) => Some(*address),
+            ListenPlace::Unix(_) => None,
+        };
+        let has_port = |asked: SocketAddr| {
+            let same = sockets.clone().filter_map(tcp).filter(move |socket| socket.port() == asked.port());
+            same.map(move |socket| (asked, socket))
+        };
+        Self(addresses.filter_map(tcp).flat_map(has_port).collect())
+    }
+
+    /// The failure of a start. If a socket that came with it is in the way of an address, that is the cause.
+    pub fn explain(&self, error: ServiceError) -> Failure {
+        let ServiceError::Net(NetError::InUse { address, .. }) = &error else { return error.into() };
+        let Some((asked, socket)) = self.0.iter().find(|(asked, _)| asked.to_string() == *address) else {
+            return error.into();
+        };
+        let text = in_the_way(asked, socket);
+        Failure { text, ..error.into() }
+    }
+
+    /// The same for NBD over TLS, whose failure names no address apart from its text.
+    pub fn explain_tls(&self, text: String) -> Failure {
+        let crossed = self.0.iter().map(|(asked, socket)| in_the_way(asked, socket));
+        Failure::failed(std::iter::once(text).chain(crossed).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn in_the_way(asked: &SocketAddr, socket: &SocketAddr) -> String {
+    format!(
+        "{asked}: the socket {socket}, which came with the start, has this port, and the addresses must be equal: write {socket} in \
+         place of {asked} in [server], or ListenStream={asked} in openraid.socket"
+    )
 }
 
 /// The sockets that came with the start of this process; `None` if no other process keeps sockets for it.
@@ -97,6 +144,8 @@ pub fn assign(sockets: Option<Vec<KeptListener>>, addresses: &mut Addresses) -> 
     }
     let mut doors = Doors::default();
     let without = places.iter().zip(&found).filter(|(_, found)| found.is_none());
+    let left = sockets.iter().flatten().map(|socket| &socket.place);
+    doors.crossed = CrossedSockets::of(without.clone().map(|(place, _)| place), left);
     doors.notes.extend(without.map(|(place, _)| {
         format!(
             "{place}: the process that keeps the listening sockets has none with this address, so hosts are refused here while the \
