@@ -1,8 +1,8 @@
 //! The model's own error for each class of load: the error that remains if every parameter is correct.
 //!
 //! The errors come from figures of reviews. An error must change only if those figures change, and never to improve one
-//! prediction. `docs/decisions/ranges.md` has the choice, and the test of the errors with figures that were not used for
-//! tuning.
+//! prediction. `docs/decisions/predictions.md` has the choice, and the test of the errors with figures that were not used
+//! for tuning.
 
 use crate::cell::{writes, CellPlan, CellSpec, Pattern};
 
