@@ -48,9 +48,9 @@ impl FeatureMap {
     /// not know the bit would replay an older copy of the journal, so it must refuse the member.
     pub const JOURNAL_REACHED: Self = Self(1 << 28);
 
-    /// The superblock is the first one of a pair that begins or ends a change of shape, or a part of the data is only in a
-    /// copy elsewhere. The same fields without this bit follow when all members have this one. Linux does not know the
-    /// bit and therefore refuses the member: it would take a half-written begin or end for a whole one.
+    /// The superblock is the first one of a pair that begins, turns around or ends a change of shape. The same fields
+    /// without this bit follow when all members have this one. Linux does not know the bit and therefore refuses the
+    /// member: it would take a half-written begin or end for a whole one.
     pub const SHAPE_GUARD: Self = Self(1 << 27);
     /// Only with [`FeatureMap::SHAPE_GUARD`]: the change begins with another level, so if its begin is taken back, the set has
     /// RAID 5 again.
