@@ -10,7 +10,7 @@ use std::{io, mem};
 use openraid_config::DesiredSink;
 
 use super::book::{Alarm, AlarmSubject, Book};
-use super::sinks::thread::SinkThread;
+use super::sinks::retry::SinkThread;
 use super::store::AlarmStore;
 use crate::output;
 use openraid_status::alarm::{AlarmModel, Condition};

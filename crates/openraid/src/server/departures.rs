@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use openraid_core::actions::Notice;
 use openraid_core::reason::FailReason;
 
-use super::hotplug::is_at_path;
+use super::appearing_drives::is_at_path;
 use super::start::StartReport;
 use super::view::ServedArray;
 use super::{Server, State};

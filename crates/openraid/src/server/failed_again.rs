@@ -12,7 +12,7 @@ use openraid_status::shell::command;
 use openraid_status::EventName;
 use openraid_sys::Use;
 
-use super::hotplug::{is_at_path, RETRY_AFTER};
+use super::appearing_drives::{is_at_path, RETRY_AFTER};
 use super::news::{plain, News};
 use super::view::ServedArray;
 use super::Server;

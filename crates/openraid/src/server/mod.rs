@@ -1,23 +1,22 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
 pub mod alarms;
+mod appearing_drives;
 mod care;
 mod certificates;
 pub mod checks;
 mod departures;
 pub mod desired;
-mod device_events;
 mod displaced;
 mod drive_cache;
 mod failed_again;
-mod hotplug;
 mod journal;
 mod kept_config;
 mod kept_schedules;
 mod lab;
 mod limit;
 mod locate;
-mod marks;
+mod loss_marks;
 mod member_orders;
 pub mod members;
 mod named;
@@ -26,6 +25,7 @@ mod offline;
 mod orders;
 mod patrol;
 pub mod problems;
+mod pulled_drives;
 pub mod rates;
 mod reading;
 pub mod recovery;
@@ -201,7 +201,7 @@ struct State {
     /// Members that left, by the array's UUID.
     departed: departures::Departures,
     /// The presence of drives, and the times of the searches.
-    plugs: hotplug::Plugs,
+    plugs: appearing_drives::Plugs,
     /// Facts about drives that the engine does not know.
     care: care::Care,
     /// Drives that are not at their paths any more.

@@ -16,7 +16,7 @@ use openraid_runtime::service::{ArrayView, DriveView, PathState, ServiceStatus, 
 use openraid_status::OtherSizeModel;
 use openraid_units::{ArrayId, ArrayLevel, Bytes, Nanos, Sectors, Slot};
 
-use super::marks::{LostWith, MarkTrouble};
+use super::loss_marks::{LostWith, MarkTrouble};
 use super::rates::TaskRates;
 use super::settings::never_protected;
 use crate::exit::ArrayLabel;

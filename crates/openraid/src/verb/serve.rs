@@ -4,7 +4,7 @@ pub(super) mod attend;
 mod doors;
 mod http;
 mod keeper;
-mod lost;
+mod lost_sectors;
 mod options;
 pub mod sizes;
 mod split_brain;

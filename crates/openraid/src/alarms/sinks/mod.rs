@@ -14,7 +14,7 @@
 mod exec;
 mod journald;
 mod mail;
-pub mod thread;
+pub mod retry;
 mod webhook;
 
 pub use webhook::post;

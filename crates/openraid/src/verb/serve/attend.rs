@@ -12,7 +12,7 @@ use openraid_sys::Signal;
 use serde::Serialize;
 
 use super::super::Context;
-use super::lost::LostRanges;
+use super::lost_sectors::LostRanges;
 use super::unnamed::UnnamedNotices;
 use super::wanted::OfflineArray;
 use crate::control::{Answerer, Command};

@@ -1,7 +1,7 @@
 //! Messages of the kernel and of udev about block devices: a drive that is pulled is failed at once, without any request to it,
 //! and one that comes back is looked at at once.
 //!
-//! A message only says when to look. So lost and doubled ones do no harm, and the search of [`hotplug`](super::hotplug)
+//! A message only says when to look. So lost and doubled ones do no harm, and the search of [`appearing_drives`](super::appearing_drives)
 //! continues.
 
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! Drives that appear: members that vanished, spares of the configuration file, members of arrays that were not there.
 //!
 //! A thread checks the paths every [`LOOK_EVERY`], also those of drives that are served, and at once if a
-//! [message](super::device_events) says that a device appeared. That works for files, for devices without udev, and for names
+//! [message](super::pulled_drives) says that a device appeared. That works for files, for devices without udev, and for names
 //! below `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not used. Only
 //! drives in the registry or the configuration are opened. If a device appeared while a known member is not at its path, the
 //! other block devices are read, too: it may have another name now.
