@@ -42,7 +42,7 @@ const PATIENCE_MAX: u32 = 64;
 const SMARTCTL: &[&str] =
     &["/usr/sbin/smartctl", "/usr/local/sbin/smartctl", "/usr/bin/smartctl", "/usr/local/bin/smartctl"];
 
-/// The known health of a drive. A drive that was away has another number when it is back, and is asked anew.
+/// The known health of a drive. A drive that was away has another number when it is back, and is asked again.
 #[derive(Debug)]
 struct Health {
     drive: DriveId,
