@@ -310,8 +310,8 @@ fn hosts_that_have_sent_their_payload_stay_connected_to_a_slow_array() {
     let mut quiet = 0;
     while quiet < 10 {
         std::thread::sleep(Duration::from_millis(100));
-        let came = disks.iter_mut().fold(false, |came, disk| disk.io.pay() || came);
-        quiet = if came { 0 } else { quiet + 1 };
+        let came = disks.iter_mut().map(|disk| disk.io.pay()).filter(|came| *came).count();
+        quiet = if came > 0 { 0 } else { quiet + 1 };
     }
     drive.signal("-CONT");
     for disk in &mut disks {
