@@ -153,28 +153,33 @@ impl Placement {
         Self { ppl: offset.map(|offset| PplPlace { offset, size }), bitmap_offset: None, ..self }
     }
 
-    /// Lays out one member that joins an array whose members use `need` sectors. If the data do not fit, first the
-    /// headroom is left out, then the alignment. Members that other software made, or members on other drives, often
-    /// have their data at a lower address.
+    /// Lays out one member that joins an array whose members use `need` sectors, and whose data begins at `others` on one of
+    /// them. A change of shape moves the data of all members by the same distance, so the data begins as late as on the
+    /// others, or later, if there is room for that: members that other software made, or members on other drives, often have
+    /// another headroom. If the data do not fit, the headroom becomes smaller, and the alignment is left out at last.
     ///
     /// # Errors
     /// See [`PlacementError`]. If the data do not fit even then, the drive is laid out without headroom.
-    pub fn for_size(request: PlacementRequest, ppl: bool, need: Sectors) -> Result<Self, PlacementError> {
+    pub fn for_size(
+        request: PlacementRequest,
+        ppl: bool,
+        need: Sectors,
+        others: DriveLba,
+    ) -> Result<Self, PlacementError> {
         let usual = if ppl { Self::with_ppl(request) } else { Self::new(request) };
-        if usual.is_ok_and(|placement| placement.usable >= need) {
-            return usual;
-        }
         let room = if ppl { PPL_AREA } else { bitmap_room(request.level, request.drive_size) };
         let least = FIXED + room;
-        let starts = [least.checked_round_up(DATA_ALIGN).expect("far below 2^64"), least];
-        let mut tight = usual;
-        for start in starts {
-            tight = Self::with_start(request, room, DriveLba(start.get())).map(|placed| placed.with_log(ppl));
-            if tight.is_ok_and(|placement| placement.usable >= need) {
+        let usual_start = usual.map_or(Sectors::ZERO, |placement| placement.data_offset.offset());
+        let others = others.offset().max(least);
+        let latest = request.drive_size.saturating_sub(need).round_down(DATA_ALIGN).min(usual_start.max(others));
+        let mut placed = usual;
+        for start in [usual_start.max(others), others, latest.max(least), least] {
+            placed = Self::with_start(request, room, DriveLba(start.get())).map(|placed| placed.with_log(ppl));
+            if placed.is_ok_and(|placement| placement.usable >= need) {
                 break;
             }
         }
-        tight
+        placed
     }
 
     fn with_room(request: PlacementRequest, room: Sectors) -> Result<Self, PlacementError> {

@@ -1,7 +1,7 @@
 //! Compares the layout of new members with mdadm's layout for drives of the same size.
 
 use openraid_format::{superblock_lba, MdLevel, MinorVersion, Placement, PlacementError, PlacementRequest};
-use openraid_units::Sectors;
+use openraid_units::{DriveLba, Sectors};
 
 struct Row {
     request: PlacementRequest,
@@ -121,4 +121,31 @@ fn chunks_that_no_level_can_have_are_refused() {
         let refused = Placement::new(request);
         assert_eq!(refused, Err(PlacementError::BadChunk { level, chunk: Sectors(chunk) }));
     }
+}
+
+/// mdadm leaves more room before the data than we do if it is told so (`--data-offset`), or if the drives were larger.
+#[test]
+fn a_drive_that_joins_has_its_data_where_the_other_members_have_it_or_as_near_as_there_is_room() {
+    let drive = Sectors::mib(1024);
+    let request = |drive_size| PlacementRequest {
+        minor: MinorVersion::V1_2,
+        level: MdLevel::Raid5,
+        chunk: Sectors::kib(512),
+        drive_size,
+    };
+    let others = DriveLba(Sectors::mib(8).get());
+    let need = drive - Sectors::mib(8);
+    let placed =
+        |size, others| Placement::for_size(request(size), false, need, others).map(|placed| placed.data_offset);
+    let usual = Placement::new(request(drive)).expect("it is large enough").data_offset;
+    assert!(usual < others);
+    // As large as the others, larger, and a little smaller: then the headroom is what the drive has room for.
+    assert_eq!(placed(drive, others), Ok(others));
+    assert_eq!(placed(drive * 4, others), Ok(others));
+    assert_eq!(placed(drive - Sectors::mib(3), others), Ok(DriveLba(Sectors::mib(5).get())));
+    assert_eq!(placed(drive - Sectors::mib(7), others), Ok(DriveLba(Sectors::mib(1).get())));
+    // The alignment goes last.
+    assert_eq!(placed(drive - Sectors::mib(8) + Sectors::kib(16), others), Ok(DriveLba(32)));
+    // Data that begins too early for others begins as usual.
+    assert_eq!(placed(drive, DriveLba(16)), Ok(usual));
 }

@@ -323,10 +323,12 @@ fn new_bitmap(
 pub fn superblock_for_new_member(array: &Superblock, drive: &NewDrive) -> Result<Superblock, CreateError> {
     let request =
         PlacementRequest { minor: array.minor, level: array.level, chunk: array.chunk, drive_size: drive.capacity };
-    let placement = Placement::for_size(request, array.ppl().is_some(), array.size);
+    // Linux md writes a size into all superblocks; without redundancy it has no meaning.
+    let need = if array.level.is_redundant() { array.size } else { Sectors::ZERO };
+    let placement = Placement::for_size(request, array.ppl().is_some(), need, array.data_offset);
     let placement = placement.map_err(|error| CreateError::Placement { drive: drive.drive, error })?;
-    if placement.usable < array.size {
-        return Err(CreateError::too_small(drive, &placement, array.size));
+    if placement.usable < need {
+        return Err(CreateError::too_small(drive, &placement, need));
     }
     let mut superblock = array.clone();
     superblock.data_offset = placement.data_offset;
