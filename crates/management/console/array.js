@@ -163,20 +163,36 @@ function cancelReshape(array) {
     act: async () => done(await change(array.name, "DELETE", "/reshape")) });
 }
 
-/** Choose a drive, see the plan, begin. */
-function grow(array) {
-  const drive = driveChoice("a spare of the array");
-  const wish = () => (drive.value() ? { members: [drive.value()] } : { raid_devices: array.slots + 1 });
-  const cli = () => (drive.value() ? command("reshape", [array.name], `--members ${drive.value()}`) : command("reshape", [array.name], `--raid-devices ${array.slots + 1}`));
-  ask({ title: `More members for ${array.name}`, text: "The array gets one member more while it is used. First comes the plan; nothing is changed by it.", button: "Show the plan", cli: command("reshape", [array.name], "--members DRIVE --plan"),
-    fields: [field("New drive", drive.choice), drive.path],
+/** Say what shall change, see the plan, begin. */
+function reshape(array) {
+  const drive = driveChoice("none");
+  const input = (placeholder) => h("input", { placeholder, spellcheck: false, autocomplete: "off" });
+  const raid = select([["", "as it is"], ...["0", "1", "4", "5", "6", "10"].map((own) => [own, `RAID ${own}`])], "");
+  const [devices, chunk, layout, size] = [input(String(array.slots)), input(array.chunk_bytes ? written(array.chunk_bytes) : "none"), input(array.layout || "none"), input("as it is")];
+  const wish = () => {
+    const number = devices.value.trim();
+    const words = { level: raid.value, chunk: chunk.value.trim(), layout: layout.value.trim(), size: size.value.trim() };
+    return { ...Object.fromEntries(Object.entries(words).filter(([, value]) => value)), ...(number ? { raid_devices: Number(number) } : {}), ...(drive.value() ? { members: [drive.value()] } : {}) };
+  };
+  const cli = (asked) => command("reshape", [array.name], Object.entries(asked).map(([key, value]) => `--${key.replace("_", "-")} ${value}`).join(" "));
+  ask({ title: `Change the shape of ${array.name}`, text: "Fill in what shall change; the array is used meanwhile. First comes the plan; nothing is changed by it.", button: "Show the plan", cli: command("reshape", [array.name], "--members DRIVE --plan"),
+    fields: [field("New drive", drive.choice, "It joins as a spare first; without another number the array gets one member more."), drive.path, field("Number of members", devices), field("Level", raid), field("Chunk", chunk), field("Layout", layout),
+      field("Used of each member", size, "max, after each smaller drive was replaced; or a size, after the size for clients was made smaller. Without the fields above.")],
     act: async () => {
       const asked = wish();
       const plan = await change(array.name, "POST", "/reshape/plan", asked);
-      const line = cli();
+      const line = cli(asked);
       ask({ title: `${plan.from.text} \u2192 ${plan.to.text}`, risk: true, name: array.name, button: "Begin", cli: line, fields: h("pre", {}, plan.text),
         act: async (typed) => done(await change(array.name, "POST", "/reshape", { ...asked, confirm: typed })) });
     } });
+}
+
+/** Let clients have the first part of an array only, or all of it again. */
+function limitSize(array) {
+  const size = h("input", { value: written(array.size_bytes), required: true, spellcheck: false, autocomplete: "off" });
+  ask({ title: `Size of ${array.name} for clients`, risk: true, name: array.name, button: "Apply", cli: command("reshape", [array.name], "--array-size SIZE"),
+    text: "Requests beyond the size are refused, and nothing there is lost: max gives all of it back, and so does the next start. Look whether all is there, then make the array smaller under Change the shape.",
+    fields: field("Clients have", size), act: async (typed) => done(await change(array.name, "POST", "/reshape", { array_size: size.value.trim(), confirm: typed })) });
 }
 
 function policy(array) {
@@ -188,8 +204,8 @@ function policy(array) {
     ["Access", array.access], ["Writes", WRITES[s.write_cache] || s.write_cache], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
     ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", limit(s.rebuild_rate)], array.profile ? ["While degraded", `rebuild ${array.profile.degraded.rebuild_rate ? `at most ${rate(array.profile.degraded.rebuild_rate)}` : "without limit"}, ${array.profile.degraded.depth} operations at once`] : null, ["Check", limit(s.scrub_rate)],
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
-  h("p", { className: "hint" }, "Level and chunk are given when an array is made. For others, ", toCreate("make a new array"), " and copy the data."),
-  ["raid1", "raid4", "raid5", "raid6", "raid10"].includes(array.level) && !array.shape ? administer({ id: "grow-array", onclick: () => grow(array) }, "More members") : null,
+  h("p", { className: "hint" }, "A change that the array refuses needs ", toCreate("a new array"), ", and a copy of the data."),
+  array.level !== "jbod" && !array.spans.length && !array.shape ? [administer({ id: "reshape-array", onclick: () => reshape(array) }, "Change the shape"), administer({ id: "limit-array", onclick: () => limitSize(array) }, "Size for clients")] : null,
   operate({ id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
   administer({ id: "set-exports", onclick: () => setExports(array) }, "Names for clients"),
   administer({ id: "rename-array", onclick: () => renameArray(array) }, "Rename"),

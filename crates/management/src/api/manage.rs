@@ -126,6 +126,10 @@ pub struct ReshapeInput {
     /// The used size of each member, as in `20G`; `max`: all room, after smaller drives were replaced. Without the fields above.
     #[serde(default)]
     size: Option<String>,
+    /// The part of the array that hosts have, as in `20G`; `max`: all of it again. Nothing is lost, and the next server forgets it.
+    /// Without the fields above; it has no plan.
+    #[serde(default)]
+    array_size: Option<String>,
     /// Use the drives even if they hold something, which is lost.
     #[serde(default)]
     overwrite: bool,
@@ -291,12 +295,23 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
 
 /// A change of shape, and its confirmation.
 fn reshaping(request: &Request, name: &str, plan: bool) -> Result<(Command, Option<String>), Problem> {
-    let ReshapeInput { members, raid_devices, level, chunk, layout, size, overwrite, confirm } = request.input()?;
+    let ReshapeInput { members, raid_devices, level, chunk, layout, size, array_size, overwrite, confirm } =
+        request.input()?;
     if members.len() > MEMBERS_MAX {
         return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at most")));
     }
     let array = name.to_owned();
     let yes = !plan;
+    if let Some(to) = array_size {
+        let others = [&level, &chunk, &layout, &size];
+        if plan || overwrite || !members.is_empty() || raid_devices.is_some() || others.into_iter().any(Option::is_some)
+        {
+            return Err(Problem::bad(
+                "array_size changes what hosts have, and nothing else: ask for it alone, without a plan",
+            ));
+        }
+        return Ok((Command::LimitSize { array, to, yes }, confirm));
+    }
     let command = Command::Reshape { array, members, raid_devices, level, chunk, layout, size, plan, overwrite, yes };
     Ok((command, confirm))
 }

@@ -151,7 +151,7 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/api/v1/arrays/{array}/add", OPERATE, "Add a member or a spare.", manage::add)
         .takes::<manage::AddInput>()
         .gives::<manage::DoneModel>(),
-    route(Post, "/api/v1/arrays/{array}/reshape", ADMINISTER, "Change the shape of an array.", manage::reshape)
+    route(Post, "/api/v1/arrays/{array}/reshape", ADMINISTER, "Change the shape or size of an array.", manage::reshape)
         .takes::<manage::ReshapeInput>()
         .gives::<manage::DoneModel>(),
     route(

@@ -296,6 +296,29 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     Ok(volume_reply(&self::array(request, name.as_ref().unwrap_or(&array.name))?))
 }
 
+/// Let hosts have the first part of a volume, or all of it again. Nothing is lost.
+pub fn limit_capacity(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let mut to = "max".to_owned();
+    for (key, value) in object(request)? {
+        match key.as_str() {
+            "CapacityBytes" if value.is_null() => {}
+            "CapacityBytes" => {
+                let bytes = number(&key, &value, 1.., NOT_ABOVE_0)?;
+                if !bytes.is_multiple_of(array.block_bytes) {
+                    return Err(wrong(&key, format!("{bytes}: use whole blocks of {} bytes", array.block_bytes)));
+                }
+                to = bytes.to_string();
+            }
+            other => return Err(property("property-unknown", other, "use CapacityBytes")),
+        }
+    }
+    let command = Command::LimitSize { array: array.name.clone(), to, yes: true };
+    let what = command.change().map_or_else(String::new, |(_, what)| what);
+    answered(request, &array.name, &what, request.state.controller.change(command))?;
+    Ok(volume_reply(&self::array(request, &array.name)?))
+}
+
 /// Take a volume out of service, and forget it. Its drives keep their data.
 pub fn delete(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;

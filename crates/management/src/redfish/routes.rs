@@ -93,6 +93,13 @@ pub const ROUTES: &[Route] = &[
         oem::locate,
     ),
     route(
+        Post,
+        "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}/Actions/Oem/OpenraidVolume.LimitCapacity",
+        ADMINISTER,
+        "Let hosts have the first part of an array, or all of it.",
+        changes::limit_capacity,
+    ),
+    route(
         Get,
         "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}/Oem/Openraid/Explanation",
         READ,

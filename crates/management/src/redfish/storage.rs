@@ -354,7 +354,10 @@ fn volume_document(array: &ArrayModel) -> Value {
         "Actions": {
             "#Volume.ChangeRAIDLayout": {"target": format!("{path}/Actions/Volume.ChangeRAIDLayout")},
             "#Volume.CheckConsistency": {"target": format!("{path}/Actions/Volume.CheckConsistency")},
-            "Oem": {"#OpenraidVolume.Locate": {"target": format!("{path}/Actions/Oem/OpenraidVolume.Locate")}},
+            "Oem": {
+                "#OpenraidVolume.LimitCapacity": {"target": format!("{path}/Actions/Oem/OpenraidVolume.LimitCapacity")},
+                "#OpenraidVolume.Locate": {"target": format!("{path}/Actions/Oem/OpenraidVolume.Locate")},
+            },
         },
         "Oem": {"Openraid": oem::of_volume(array, &path)},
     });

@@ -102,6 +102,36 @@ fn a_volume_gets_more_drives_by_an_action_whose_answer_is_a_task() {
 }
 
 #[test]
+fn hosts_get_a_part_of_a_volume_and_all_of_it_again() {
+    let lab = Lab::new("redfish-size");
+    let (server, web) = serve(&lab);
+    let path = format!("{VOLUMES}/data");
+    let action = web.get(&path).expect(200).json()["Actions"]["Oem"]["#OpenraidVolume.LimitCapacity"].clone();
+    let action = action["target"].as_str().expect("a path").to_owned();
+    let limit_to = |body: &Value| web.post(&action, &body.to_string());
+    let has = |web: &Web| web.get(&path).expect(200).json()["CapacityBytes"].as_u64().expect("a size");
+    let whole = has(&web);
+    refused(&limit_to(&json!({"CapacityBytes": "16M"})), 400, "PropertyValueTypeError", "16M");
+    refused(&limit_to(&json!({"CapacityBytes": 1})), 400, "PropertyValueError", "whole blocks");
+    refused(&limit_to(&json!({"Size": 1})), 400, "PropertyUnknown", "use CapacityBytes");
+    refused(&limit_to(&json!({"CapacityBytes": whole * 2})), 409, "GeneralError", "hosts can have");
+    let less = limit_to(&json!({"CapacityBytes": whole / 2})).expect(200).json();
+    assert_eq!(less["CapacityBytes"], whole / 2);
+    assert_eq!(limit_to(&json!({})).expect(200).json()["CapacityBytes"], whole);
+    // The same with words of our own. The fields of a change of shape have no meaning with it.
+    let address = "/api/v1/arrays/data/reshape";
+    let limit = |to: &str| json!({"array_size": to, "confirm": "data"}).to_string();
+    web.post(address, r#"{"array_size": "max"}"#).refused(428, &["type the name"]);
+    web.post(address, r#"{"array_size": "8M", "chunk": "16K", "confirm": "data"}"#).refused(400, &["ask for it alone"]);
+    web.post(&format!("{address}/plan"), r#"{"array_size": "8M"}"#).refused(400, &["without a plan"]);
+    web.post(address, &limit("8M")).expect(200);
+    assert_eq!(has(&web), 8 << 20);
+    web.post(address, &limit("max")).expect(200);
+    assert_eq!(has(&web), whole);
+    server.stop();
+}
+
+#[test]
 fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_its_data() {
     let lab = Lab::new("redfish");
     let (server, web) = serve(&lab);
