@@ -581,6 +581,8 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
             Role::Spare if own.events + 1 < newest && matches!(own.role(), Role::Active(_)) => {
                 Membership::Stale { events: own.events, newest }
             }
+            // A drive that was to join at the end, and of which the array knows nothing.
+            Role::Spare if common.level == MdLevel::Linear => Membership::Failed,
             Role::Spare => Membership::Spare,
             Role::Faulty | Role::Journal => Membership::Failed,
         };

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{FeatureMap, Role, SetName, Superblock};
 
+use super::append::Joining;
 use crate::planted::{Flaw, Planted};
 use openraid_format::RoleTable;
 
@@ -31,6 +32,8 @@ pub(crate) enum Wave {
     Idle,
     /// The bitmap's header, which has the same event count and must not be older.
     Header,
+    /// The drive that joins with a slot.
+    Joining,
     /// The first half of the members.
     First,
     /// The others.
@@ -63,6 +66,8 @@ pub(crate) struct Metadata {
     marks: FeatureMap,
     /// Numbers of absent devices that are to be recorded as faulty.
     absent: Vec<u32>,
+    /// A drive that joins with a slot.
+    pub(super) joining: Option<Joining>,
     pub(super) planted: Planted,
 }
 
@@ -82,6 +87,7 @@ impl Metadata {
             catch_up: None,
             marks: FeatureMap(0),
             absent: Vec::new(),
+            joining: None,
             planted: Planted::default(),
         }
     }
@@ -104,6 +110,11 @@ impl Metadata {
     /// The common part of the superblocks that are being written.
     pub(crate) fn being_written(&self) -> Option<&Superblock> {
         (self.wave != Wave::Idle).then_some(&*self.snapshot)
+    }
+
+    /// Is the superblock of a drive that joins the only one that is being written?
+    pub(super) fn is_joining(&self) -> bool {
+        self.wave == Wave::Joining
     }
 
     /// Make room in the role table for the device with this number.

@@ -2,6 +2,7 @@
 
 pub(crate) mod active_mark;
 pub mod adaptive;
+pub(crate) mod append;
 pub mod assemble;
 pub(crate) mod bad;
 mod bad_io;

@@ -73,6 +73,9 @@ impl fmt::Display for ReshapeError {
                 "raid0 cannot change its shape while it runs: give it redundancy first (--level 4, 5, 6 or 10, and a drive for \
                  the parity or one for each copy)",
             ),
+            Self::Level(MdLevel::Linear) => {
+                f.write_str("linear gets more drives at its end (--members DRIVE), and changes in no other way")
+            }
             Self::Level(level) => {
                 write!(f, "{level} cannot change its shape while it runs; raid4, raid5, raid6 and raid10 can get more members, another chunk and another layout")
             }
@@ -169,6 +172,8 @@ pub enum PlanKind {
     Move,
     /// Nothing moves: the superblocks say another level, in which the same bytes at the same places mean the same data.
     Takeover(Takeover),
+    /// Nothing moves: a linear array gets drives at its end.
+    Append,
     /// Nothing moves: the array uses more of each member, and this is the number of sectors.
     Resize(Sectors),
     /// Nothing moves: the array uses less of each member, and this is the number of sectors.
@@ -385,7 +390,7 @@ impl ReshapePlan {
         let drive = Sectors(member.data_offset.get()) + member.data_size;
         let is_known = match self.kind {
             PlanKind::Move => self.begin_on(&mut after).is_ok(),
-            PlanKind::Takeover(_) | PlanKind::Cut(_) => false,
+            PlanKind::Takeover(_) | PlanKind::Append | PlanKind::Cut(_) => false,
             PlanKind::Resize(size) => {
                 after.size = size;
                 true
@@ -410,7 +415,7 @@ impl ReshapePlan {
     pub(crate) fn fills(&self) -> SlotSet {
         match self.kind {
             PlanKind::Move => (self.from.raid_disks..self.old.raid_disks).map(Slot).collect(),
-            PlanKind::Takeover(_) | PlanKind::Resize(_) | PlanKind::Cut(_) => SlotSet::EMPTY,
+            PlanKind::Takeover(_) | PlanKind::Append | PlanKind::Resize(_) | PlanKind::Cut(_) => SlotSet::EMPTY,
         }
     }
 
@@ -434,6 +439,7 @@ impl ReshapePlan {
         match self.kind {
             PlanKind::Takeover(takeover) => after.take_over(&self.new, takeover.member_size()),
             PlanKind::Resize(size) | PlanKind::Cut(size) => after.size = size,
+            PlanKind::Append => after.set_shape(&self.new),
             PlanKind::Move => {}
         }
         after
@@ -451,7 +457,7 @@ impl ReshapePlan {
     pub fn written_to_each(&self, size: Sectors) -> Sectors {
         match self.kind {
             PlanKind::Move => self.change.member_share(self.change.total()),
-            PlanKind::Takeover(_) | PlanKind::Cut(_) => Sectors::ZERO,
+            PlanKind::Takeover(_) | PlanKind::Append | PlanKind::Cut(_) => Sectors::ZERO,
             // A resync follows.
             PlanKind::Resize(larger) => larger - size,
         }

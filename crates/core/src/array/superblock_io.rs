@@ -12,7 +12,7 @@ use super::set::{Life, Member, Set};
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
 use crate::array::changes::Change;
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;
 use crate::events::DriveError;
@@ -195,10 +195,22 @@ impl Sets {
         let set = self.get_mut(id);
         let header_durable = set.bitmap.as_ref().is_none_or(Bitmap::lets_superblocks_go);
         if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
-            self.begin_wave(id, Wave::First, call);
+            self.begin_waves(id, call);
             moved = true;
         }
         moved | self.pump_bad_blocks(id, call)
+    }
+
+    /// Issue the first superblocks of a generation: that of a drive that joins with it goes before all others.
+    fn begin_waves(&mut self, id: SetId, call: &mut Call) {
+        let metadata = self.get_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
+        match metadata.joining.filter(|joining| metadata.writing >= joining.generation) {
+            Some(joining) => {
+                metadata.wave = Wave::Joining;
+                self.write_superblock(id, joining.index, call);
+            }
+            None => self.begin_wave(id, Wave::First, call),
+        }
     }
 
     /// Issue the superblocks of one wave: the first half of the members, then the others. The first wave decides which
@@ -214,9 +226,10 @@ impl Sets {
             metadata.second_from = last_of_first.map_or(0, |index: usize| index + 1);
         }
         let second_from = metadata.second_from;
+        let joining = metadata.joining.map(|joining| joining.index);
         for index in 0..self.get(id).members.len() {
             let mine = (index < second_from) == (wave == Wave::First);
-            if mine && self.get(id).members[index].has_metadata() {
+            if mine && joining != Some(index) && self.get(id).members[index].has_metadata() {
                 self.write_superblock(id, index, call);
             }
         }
@@ -247,10 +260,25 @@ impl Sets {
             return;
         }
         match metadata.wave {
+            Wave::Joining => {
+                let joining = metadata.joining.expect("it joins");
+                if joining.is_refused {
+                    metadata.wave = Wave::Idle;
+                    set.take_back_joining(joining);
+                    self.changed(id, Change::Marks);
+                    self.signal(Signal::ShapeChanged(id));
+                    // Requests waited for the new shape.
+                    self.signal(Signal::Changed);
+                    self.look();
+                } else {
+                    self.begin_wave(id, Wave::First, call);
+                }
+            }
             Wave::First => self.begin_wave(id, Wave::Second, call),
             Wave::Second => {
                 metadata.wave = Wave::Idle;
                 metadata.durable = metadata.writing;
+                metadata.joining = metadata.joining.filter(|joining| joining.generation > metadata.durable);
                 self.changed(id, Change::Marks);
                 self.on_generation_durable(id);
             }
@@ -319,7 +347,11 @@ impl Sets {
         if command.is_flush() {
             self.get_mut(id).members[command.member() as usize].flushing -= 1;
         }
+        let joins = |set: &mut Set| command.owner() == Owner::Superblock && set.refuse_joining(command.member());
         if let Err(error) = result {
+            if joins(self.get_mut(id)) {
+                return;
+            }
             let reason = match error {
                 CommandError::Timeout => FailReason::Timeout,
                 CommandError::Drive(DriveError::Gone) => FailReason::Gone,

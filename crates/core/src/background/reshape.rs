@@ -421,6 +421,10 @@ fn exchange(sets: &mut Sets, id: SetId) {
     let plan = plan.clone();
     let generation = match plan.kind {
         PlanKind::Takeover(takeover) => set.take_over(&takeover, &plan),
+        PlanKind::Append => {
+            let new = reshape_of(set).take_new().expect("the plan is for a drive");
+            set.append(new, &plan)
+        }
         PlanKind::Resize(size) => set.resize(size, &plan),
         PlanKind::Cut(size) => set.cut(size, &plan),
         PlanKind::Move => unreachable!("it moves data between two sides"),

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use openraid_format::{Direction, ShapeFields};
 use openraid_units::{Bytes, Instant, Sectors, SetLba};
 
-use crate::admin::{ReshapeStage, ReshapeStatus, TaskKind, TaskStatus};
+use crate::admin::{NewMember, ReshapeStage, ReshapeStatus, TaskKind, TaskStatus};
 use crate::array::reshape_plan::ReshapePlan;
 use crate::frames::Frames;
 use crate::geometry::change::ShapeChange;
@@ -57,6 +57,8 @@ pub(crate) struct ReshapeTask {
     pub(in crate::background) rests: bool,
     pub(in crate::background) next_unit_at: Instant,
     pub(in crate::background) next_record: Instant,
+    /// The drive that a linear set gets.
+    new: Option<Box<NewMember>>,
 }
 
 /// The work on the superblocks.
@@ -134,7 +136,18 @@ impl ReshapeTask {
             rests: false,
             next_unit_at: now,
             next_record: now + RESHAPE_RECORD_INTERVAL,
+            new: None,
         }
+    }
+
+    /// The same, with the drive that a linear set gets.
+    pub(crate) fn with_new(self, new: NewMember) -> Self {
+        Self { new: Some(Box::new(new)), ..self }
+    }
+
+    /// The drive that a linear set gets.
+    pub(in crate::background) fn take_new(&mut self) -> Option<NewMember> {
+        self.new.take().map(|new| *new)
     }
 
     /// The same, with nothing moved until its position is durable with this generation.

@@ -169,6 +169,13 @@ pub enum AdminCommand {
         /// Sectors of each member.
         to: UsedSize,
     },
+    /// Give a linear array this drive at its end. Answer when hosts have its room.
+    Append {
+        /// Which.
+        array: ArrayId,
+        /// The drive, which is no member yet.
+        member: NewMember,
+    },
     /// Change the shape of an array to this one. Spares become members. Answer when the superblocks say so; then the
     /// data moves.
     Reshape {

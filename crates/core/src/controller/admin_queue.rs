@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use openraid_units::{ArrayId, SetId, Token};
+use openraid_units::{ArrayId, DriveId, SetId, Token};
 
 use crate::actions::Actions;
 use crate::admin::{AdminError, AdminOutcome, AdminReply};
@@ -17,6 +17,8 @@ pub(crate) enum Waiting {
     Stop(ArrayId),
     /// Until the superblocks say that the shape of an array changes.
     Reshape(SetId),
+    /// Until a linear array has got this drive.
+    Append(SetId, DriveId),
     /// Until no request is in work beyond the size of an array.
     Limit(ArrayId),
     /// Until the journal's last superblocks are durable.

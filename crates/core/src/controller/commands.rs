@@ -97,16 +97,21 @@ impl Controller {
                 let begun = self.begin_limit(array, to, actions).map(|()| Waiting::Limit(array));
                 return self.answer_later(token, begun, actions);
             }
-            AdminCommand::Resize { array, to } => {
-                let begun = self.begin_reshape(array, ReshapeGoal::Used(to)).map(Waiting::Reshape);
+            AdminCommand::Append { array, member } => {
+                let begun = self.begin_append(array, member).map(|(set, drive)| Waiting::Append(set, drive));
                 return self.answer_later(token, begun, actions);
             }
+            AdminCommand::Resize { array, to } => return self.reshape(token, array, ReshapeGoal::Used(to), actions),
             AdminCommand::Reshape { array, new } => {
-                let begun = self.begin_reshape(array, ReshapeGoal::Shape(new)).map(Waiting::Reshape);
-                return self.answer_later(token, begun, actions);
+                return self.reshape(token, array, ReshapeGoal::Shape(new), actions);
             }
         };
         actions.admin.push(AdminReply { token, result });
+    }
+
+    fn reshape(&mut self, token: Token, array: ArrayId, goal: ReshapeGoal, actions: &mut Actions) {
+        let begun = self.begin_reshape(array, goal).map(Waiting::Reshape);
+        self.answer_later(token, begun, actions);
     }
 
     /// A command that has begun is answered when it ends, one that is refused at once.
@@ -193,6 +198,7 @@ impl Controller {
                 Waiting::DetachJournal => self.journal.check_detached(&mut self.base, &mut self.sets),
                 Waiting::Discard(generation) => self.journal.check_discarded(generation),
                 Waiting::Reshape(set) => self.check_reshape_begun(set),
+                Waiting::Append(set, drive) => self.check_appended(set, drive),
                 Waiting::Limit(array) => self.check_limited(array),
             };
             let Some(result) = result else {

@@ -92,7 +92,14 @@ impl Controller {
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
-        if !self.sets.get(id).is_redundant() {
+        if self.sets.get(id).shape().is_linear() {
+            return Err(AdminError::NotPossible(
+                "linear has no spares; `openraid reshape ARRAY --members DRIVE` gives it another drive at its end",
+            ));
+        }
+        // A mirror of one member becomes one of more when it has spares.
+        let common = self.sets.get(id).metadata.as_ref().map(Metadata::common);
+        if !common.is_some_and(|common| common.level.is_redundant()) {
             return Err(AdminError::NoRedundancy);
         }
         let info = self.base.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info();
@@ -134,11 +141,13 @@ impl Controller {
     }
 
     /// Is the drive suitable as a member: its blocks, the room for data, the room for the bitmap?
-    fn check_suits(&self, set: &Set, new: &NewMember, info: DriveInfo) -> Result<(), AdminError> {
+    pub(super) fn check_suits(&self, set: &Set, new: &NewMember, info: DriveInfo) -> Result<(), AdminError> {
         if info.block > set.block() {
             return Err(AdminError::LargerBlock { drive: info.block, array: set.block() });
         }
-        let need = set.metadata.as_ref().map_or(Sectors::ZERO, |m| m.common().size);
+        // Linux md writes a size into all superblocks; without redundancy it has no meaning.
+        let common = set.metadata.as_ref().map(Metadata::common).filter(|common| common.level.is_redundant());
+        let need = common.map_or(Sectors::ZERO, |common| common.size);
         if new.superblock.data_size < need {
             let offset = new.superblock.data_offset;
             return Err(AdminError::TooSmallMember { have: new.superblock.data_size, need, offset });

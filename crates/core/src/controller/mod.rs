@@ -13,6 +13,7 @@
 mod adapt;
 mod admin_command;
 mod admin_queue;
+mod append_command;
 mod cached_write;
 mod commands;
 mod destage;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use openraid_format::Superblock;
 use openraid_units::{ArrayId, Sectors, SetId};
 
+use super::append_command::plan_of_append;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome, MemberState};
 use crate::array::reshape_plan::{plan_reshape, plan_resize, PlanKind, Present, ReshapeGoal, ReshapePlan};
@@ -25,7 +26,7 @@ impl Controller {
     pub(crate) fn begin_reshape(&mut self, array: ArrayId, goal: ReshapeGoal) -> Result<SetId, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get(id);
-        check_ready(set, goal)?;
+        check_ready(set, goal.is_without_redundancy())?;
         let plan = plan_of(set, goal, &[])?;
         self.check_cut(array, &plan)?;
         let (limits, now) = (&self.base.limits, self.base.now);
@@ -43,7 +44,8 @@ impl Controller {
 }
 
 impl Controller {
-    /// What a change of shape would do. `joining`: superblocks of drives that would join as spares before it.
+    /// What a change of shape would do. `joining`: superblocks of drives that would join as spares before it, or with it if the
+    /// array is linear.
     ///
     /// # Errors
     /// Why the change cannot begin.
@@ -54,7 +56,10 @@ impl Controller {
         joining: &[Superblock],
     ) -> Result<ReshapePlan, AdminError> {
         let set = self.sets.get(self.arrays.set_of(&self.sets, array)?);
-        check_ready(set, goal)?;
+        if let (true, ReshapeGoal::Shape(new)) = (set.shape().is_linear(), goal) {
+            return plan_of_append(set, new, joining);
+        }
+        check_ready(set, goal.is_without_redundancy())?;
         let plan = plan_of(set, goal, joining)?;
         check_frames(&plan, &self.base.limits)?;
         Ok(plan)
@@ -70,6 +75,7 @@ impl Controller {
         array.fit(&self.base.limits, stripe, gathers);
         let whole = array.whole(|set| self.sets.get(set).shape());
         array.forget_limit_of(whole);
+        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
     }
 
     /// The answer to the command that began a change, if there is one already. A change whose dirty data has no room is given
@@ -160,8 +166,8 @@ const NO_ROOM: AdminError = AdminError::NotPossible(
     "a member has no room for writes, and cached writes go to the members first: make room there",
 );
 
-/// Can a change begin in the state in which the set is?
-fn check_ready(set: &Set, goal: ReshapeGoal) -> Result<(), AdminError> {
+/// Can a change begin in the state in which the set is? `is_alone`: of a set that has no redundancy, or loses it.
+pub(super) fn check_ready(set: &Set, is_alone: bool) -> Result<(), AdminError> {
     if set.metadata.is_none() || !set.is_running() {
         return Err(AdminError::Offline);
     }
@@ -171,7 +177,7 @@ fn check_ready(set: &Set, goal: ReshapeGoal) -> Result<(), AdminError> {
     if let Some(task) = set.tasks.current() {
         return Err(AdminError::TaskRuns(task.kind()));
     }
-    if goal.is_without_redundancy() {
+    if is_alone {
         check_alone(set)?;
     } else if !set.missing().is_empty() {
         return Err(AdminError::NotPossible("members are missing: add drives and wait for the rebuild first"));
@@ -194,12 +200,12 @@ fn check_ready(set: &Set, goal: ReshapeGoal) -> Result<(), AdminError> {
     Ok(())
 }
 
-/// RAID 0 has neither spares nor members that have failed: Linux md refuses such an array.
+/// RAID 0 and linear have neither spares nor members that have failed: Linux md refuses such an array.
 fn check_alone(set: &Set) -> Result<(), AdminError> {
     let is_over = |member: &&Member| !member.is_removed() && member.state() != MemberState::InSync;
     match set.members().iter().find(is_over) {
         Some(_) => Err(AdminError::NotPossible(
-            "RAID 0 has no spares and no members that have failed: take them out first (openraid remove)",
+            "RAID 0 and linear have no spares and no members that have failed: take them out first (openraid remove)",
         )),
         None => Ok(()),
     }

@@ -191,6 +191,13 @@ pub fn other_sizes(all: &[OtherSizeModel]) -> Option<String> {
 pub fn steps(plan: &ReshapePlanModel, kind: PlanKind) -> Vec<String> {
     let mut steps = Vec::new();
     let added: Vec<&str> = plan.joins.iter().filter(|join| !join.is_spare).map(|join| join.member.as_str()).collect();
+    if kind == PlanKind::Append {
+        steps.extend(
+            added.iter().map(|drive| format!("{drive} gets its superblock, and then the others name its slot")),
+        );
+        steps.push(format!("hosts get {}", human(Bytes(plan.to.size_bytes))));
+        return steps;
+    }
     if !added.is_empty() && !is_striped(&plan.from) {
         steps.push(format!("{} joins the array as a spare", added.join(", ")));
     }
@@ -222,6 +229,10 @@ pub fn steps(plan: &ReshapePlanModel, kind: PlanKind) -> Vec<String> {
         });
     }
     steps
+}
+
+fn is_linear(shape: &ShapeModel) -> bool {
+    shape.level == MdLevel::Linear.to_string()
 }
 
 /// Has a shape no redundancy? Then no drive can join before the change.
@@ -256,6 +267,14 @@ pub fn risks(cache: WriteCache, has_bitmap: bool, can_be_cancelled: bool) -> Vec
     risks
 }
 
+/// What may go wrong if a linear array gets a drive.
+pub fn risks_of_append() -> Vec<String> {
+    vec![
+        "a power cut leaves the array as it was, or with the drive".to_owned(),
+        "the drive cannot be taken out again, and without it the array does not start".to_owned(),
+    ]
+}
+
 /// A plan, for people.
 pub fn plan(plan: &ReshapePlanModel) -> String {
     let mut facts = Table::plain().indented(2);
@@ -265,6 +284,7 @@ pub fn plan(plan: &ReshapePlanModel) -> String {
     for join in &plan.joins {
         let how = match join.is_spare {
             true => "a spare of the array",
+            false if is_linear(&plan.from) => "at the end",
             false if is_striped(&plan.from) => "added then",
             false => "added first",
         };

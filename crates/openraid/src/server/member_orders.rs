@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use openraid_core::admin::{AdminCommand, AdminError, MemberState};
+use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, MemberState};
 use openraid_core::reason::FailReason;
+use openraid_format::{MdLevel, Superblock};
 use openraid_runtime::service::ServiceError;
-use openraid_status::shell::command;
+use openraid_status::shell::{command, command_with, words};
 use openraid_units::{ArrayId, DriveId, Slot};
 
 use super::members::{set_status, JoinOutcome};
@@ -37,6 +38,16 @@ pub(super) struct MemberNames {
     placed: String,
     /// Its name in a command.
     pub order: String,
+}
+
+/// A single drive has nothing that a spare could be filled with if it fails.
+fn refuse_spare_of_one(name: &str, status: &ArrayStatus, member: &str) -> Result<(), Failure> {
+    let shape = status.superblock.as_ref().map(Superblock::shape);
+    if !shape.is_some_and(|shape| shape.level == MdLevel::Raid1 && shape.raid_disks == 1) {
+        return Ok(());
+    }
+    let order = command_with("reshape", [name], &format!("--members {}", words([member])));
+    Err(Failure::refused(format!("{name} is a single drive, and has no spares; `{order}` makes it a mirror")))
 }
 
 impl Server {
@@ -102,7 +113,9 @@ impl Server {
         consent: Consent,
     ) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
-        let set = self.set_for_new(&self.status()?, &served, span)?;
+        let status = self.status()?;
+        let set = self.set_for_new(&status, &served, span)?;
+        refuse_spare_of_one(name, set_status(&status, set)?, member)?;
         let joined = match self.join(&served, set, member, consent)? {
             JoinOutcome::Joined(joined) => joined,
             JoinOutcome::Confirm { text } => return Ok(ServerAnswer::Confirm { text, name: member.into() }),

@@ -82,11 +82,22 @@ impl Server {
         }
     }
 
-    /// Open a drive and add it to a set.
+    /// Open a drive and add it to a set as a spare.
     pub(super) fn join(
         &self,
         served: &ServedArray,
         set: ArrayId,
+        text: &str,
+        consent: Consent,
+    ) -> Result<JoinOutcome, Failure> {
+        self.join_as(|array, member| AdminCommand::Add { array, member }, (served, set), text, consent)
+    }
+
+    /// Open a drive and let it join a set by this command.
+    pub(super) fn join_as(
+        &self,
+        join: fn(ArrayId, NewMember) -> AdminCommand,
+        (served, set): (&ServedArray, ArrayId),
         text: &str,
         consent: Consent,
     ) -> Result<JoinOutcome, Failure> {
@@ -116,7 +127,7 @@ impl Server {
             return Ok(JoinOutcome::Confirm { text: format!("{text}: {}", split_text(superblock, &array)) });
         }
         let is_new = returning.is_none();
-        let joined = self.attach_and_add(set, &array, returning, opened)?;
+        let joined = self.attach_and_add(|member| join(set, member), &array, returning, opened)?;
         // What it was a member of before is overwritten.
         if let Err(failure) = if is_new { self.registry.forget_members(&[spec.text]) } else { Ok(()) } {
             output::warn(&failure.text);
@@ -166,7 +177,7 @@ impl Server {
 
     fn attach_and_add(
         &self,
-        set: ArrayId,
+        join: impl FnOnce(NewMember) -> AdminCommand,
         array: &Superblock,
         returning: Option<Superblock>,
         opened: OpenedMember,
@@ -188,7 +199,7 @@ impl Server {
                 storage.allocate_metadata(&superblock).map_err(Failure::failed)?;
             }
             let member = NewMember { drive, superblock, returning: was_here };
-            let added = self.handle.admin(AdminCommand::Add { array: set, member });
+            let added = self.handle.admin(join(member));
             added.map_err(|error| Failure::from(error).of(&name))
         });
         match added {

@@ -2,6 +2,7 @@
 
 pub mod alarms;
 mod appearing_drives;
+mod append;
 mod care;
 mod certificates;
 pub mod checks;

@@ -54,7 +54,7 @@ pub(super) struct ReshapeOrder {
 
 /// A drive that is to join, with the superblock that it would get.
 pub(super) struct NewMemberSeen {
-    spec: String,
+    pub spec: String,
     superblock: Superblock,
     rotates: Option<bool>,
 }
@@ -67,7 +67,10 @@ impl Server {
         let status = self.status()?;
         let array = set_status(&status, set)?;
         let common = array.superblock.as_ref().ok_or_else(|| {
-            Failure::refused(format!("{name} is a raw drive: it has no shape to change; make an array instead"))
+            Failure::refused(format!(
+                "{name} is a raw drive: its data has all of it, and an array needs room for metadata on each member; make an array \
+                 of other drives (openraid create), copy the data, and add this drive to it then"
+            ))
         })?;
         if let Some(size) = &order.size {
             return self.resize(&served, (set, array), size, order);
@@ -102,6 +105,7 @@ impl Server {
         let goal = (has_more || changes_level).then_some(asked);
         match common.level {
             MdLevel::Raid0 => self.begin_on_striped(&served, set, (step, goal), order, &joining, unnamed),
+            MdLevel::Linear => self.begin_on_linear(&served, set, order, &joining, unnamed),
             _ => self.begin_reshape(&served, set, (step, goal), order, &joining, unnamed),
         }
     }
@@ -452,7 +456,10 @@ pub(super) fn plan_model(
         seconds: pace.seconds,
         survives: survives.into_iter().min().unwrap_or(0),
         md: text::MD_IN_THE_MIDDLE.to_owned(),
-        risks: text::risks(array.policy.write_cache, array.bitmap.is_some(), plan.can_be_cancelled()),
+        risks: match plan.kind {
+            PlanKind::Append => text::risks_of_append(),
+            _ => text::risks(array.policy.write_cache, array.bitmap.is_some(), plan.can_be_cancelled()),
+        },
         command: order_line(name, order),
         text: String::new(),
     };

@@ -114,3 +114,73 @@ fn a_size_without_meaning_and_other_wishes_with_it_are_refused() {
     lab.line("reshape data --array-size 8M --size 8M").refused(64, &["--size"]);
     server.stop();
 }
+
+#[test]
+fn a_linear_array_gets_drives_at_its_end_while_a_client_writes() {
+    let lab = Lab::new("linear");
+    lab.line("create data --level linear --file-size 16M d0 d1").expect(0);
+    lab.drives(&["e0", "e1", "e2"], 24);
+    let server = lab.serve(&["data"]);
+    let socket = lab.path("nbd.sock");
+    let size = lab.show("data")["size_bytes"].as_u64().expect("a size");
+    let mut client = Client::open(&socket, "data");
+    let end = noise(17, 65536);
+    assert_eq!(client.ask(WRITE, size - 65536, &end), 0);
+    lab.line("add data e0").refused(65, &["linear has no spares", "--members"]);
+    lab.line("reshape data --raid-devices 3").refused(65, &["at its end (--members DRIVE)"]);
+    lab.line("reshape data --members e0 --chunk 128K").refused(65, &["at its end (--members DRIVE)"]);
+    let plan = lab.line("reshape data --members e0 --plan").expect(0);
+    plan.says(&["e0 gets its superblock, and then the others name its slot", "cannot be taken out again"]);
+    lab.line("reshape data --members e0").refused(65, &["--yes"]);
+    lab.line("reshape data --members e0 e1 --yes").expect(0).says(&["data has"]);
+    let now = lab.show("data");
+    let larger = now["size_bytes"].as_u64().expect("a size");
+    assert!(
+        larger > size + (40 << 20) && now["members"].as_array().is_some_and(|members| members.len() == 4),
+        "{now:#}"
+    );
+    let mut new = Client::open(&socket, "data");
+    assert_eq!(new.size(), larger);
+    assert_eq!(new.ask(WRITE, larger - 65536, &end), 0);
+    assert_eq!(client.ask(WRITE, 0, &end), 0);
+    server.stop();
+    // The registry names the drives.
+    let server = lab.serve(&["data"]);
+    lab.line("reshape data --members e2 --yes").expect(0);
+    server.stop();
+    let content = lab.line("copy-out data").expect(0).out;
+    let at = |offset: u64| {
+        let offset = usize::try_from(offset).expect("small");
+        content[offset..offset + end.len()] == end
+    };
+    assert!(
+        content.len() as u64 > larger && at(0) && at(size - 65536) && at(larger - 65536),
+        "the content has changed"
+    );
+}
+
+#[test]
+fn a_single_drive_becomes_a_mirror_and_a_raw_drive_says_why_it_cannot() {
+    let lab = Lab::new("single");
+    lab.line("create data --level single --file-size 16M d0").expect(0);
+    lab.drives(&["e0", "e1", "raw0"], 16);
+    lab.line("create raw --level jbod raw0").expect(0);
+    let server = lab.serve(&["data", "raw"]);
+    let size = lab.show("data")["size_bytes"].as_u64().expect("a size");
+    let image = noise(19, 1 << 20);
+    let mut client = Client::open(&lab.path("nbd.sock"), "data");
+    assert_eq!(client.ask(WRITE, size - image.len() as u64, &image), 0);
+    lab.line("reshape raw --members e1 --yes").refused(65, &["its data has all of it", "openraid create"]);
+    lab.line("add data e0").refused(65, &["has no spares", "openraid reshape data --members", "makes it a mirror"]);
+    lab.line("reshape data --members e0 --plan").expect(0);
+    lab.line("reshape data --members e0 --yes").expect(0);
+    let two = |array: &serde_json::Value| {
+        array["health"] == "optimal" && array["task"].is_null() && array["members"][1]["state"] == "in-sync"
+    };
+    let now = lab.wait_for("data", two);
+    assert_eq!((&now["level"], &now["size_bytes"]), (&"raid1".into(), &size.into()), "{now:#}");
+    lab.line("fail data d0 --yes").expect(0);
+    server.stop();
+    let content = lab.line("copy-out data").expect(1).out;
+    assert!(content[content.len() - image.len()..] == image, "the content has changed");
+}

@@ -214,6 +214,7 @@ choice!(AdminCommand {
     26 => CancelReshape { array },
     28 => Resize { array, to },
     29 => LimitCapacity { array, to },
+    30 => Append { array, member },
 });
 choice!(UsedSize {
     0 => Max,

@@ -4,7 +4,7 @@ use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate};
 use openraid_core::array::create::{self, CreateError, CreateSpec, NewDrive};
 use openraid_format::{BitmapHeader, MdLevel, MinorVersion, SetName, Superblock, Timestamp, Uuid};
-use openraid_units::{ArrayId, DriveId, Sectors, Slot};
+use openraid_units::{ArrayId, DriveId, Sectors, Slot, Token};
 
 use super::{World, WALL_CLOCK_AT_ZERO};
 use crate::probe::{probe, ProbeError};
@@ -219,13 +219,27 @@ impl World {
     /// # Panics
     /// The array has no superblock, or the drive has no room for a member.
     pub fn add_member(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let member = self.new_member(array, drive);
+        self.admin(AdminCommand::Add { array, member })
+    }
+
+    fn new_member(&self, array: ArrayId, drive: DriveId) -> NewMember {
         let of_array = self.status(array).and_then(|status| status.superblock).expect("the array has a superblock");
         let capacity = self.drive(drive).spec().capacity - self.far;
         let new = NewDrive { drive, capacity, uuid: identity(self.spec.seed, 1 + u64::from(drive.0)) };
         let made = create::superblock_for_new_member(&of_array, &new);
         let mut superblock = made.unwrap_or_else(|error| panic!("{error}"));
         move_data(&mut superblock, self.far);
-        self.admin(AdminCommand::Add { array, member: NewMember { drive, superblock, returning: false } })
+        NewMember { drive, superblock, returning: false }
+    }
+
+    /// Begin to give a linear array a new drive.
+    ///
+    /// # Panics
+    /// The array has no superblock, or the drive has no room for a member.
+    pub fn start_append(&mut self, array: ArrayId, drive: DriveId) -> Token {
+        let member = self.new_member(array, drive);
+        self.start_admin(AdminCommand::Append { array, member })
     }
 
     /// Add a former member to its array again.

@@ -6,6 +6,7 @@ mod support;
 
 mod adding;
 mod announced;
+mod append;
 mod background;
 mod bounds;
 mod cache;

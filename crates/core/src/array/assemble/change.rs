@@ -143,6 +143,11 @@ fn take_to_end(superblock: &mut Superblock, newest: &Superblock) {
 /// A start has taken back the begin, and this superblock does not know that yet.
 fn follow(superblock: &mut Superblock, newest: &Superblock) {
     let is_marked = superblock.features.contains(FeatureMap::SHAPE_GUARD) && superblock.events + 1 >= newest.events;
+    // A drive that was to join at the end of a linear set, and was absent when the set went on without it.
+    let is_stranger = superblock.level == MdLevel::Linear && superblock.raid_disks > newest.raid_disks;
+    if is_marked && is_stranger && newest.level == MdLevel::Linear {
+        superblock.set_shape(&newest.shape());
+    }
     if is_marked
         && newest.change().is_none()
         && superblock.change().is_some()
