@@ -382,10 +382,12 @@ fn end_old_side(set: &mut Set, planted: Planted) {
     }
 }
 
-/// If a cancelled change has come to a position at which it can turn around, requests wait for that.
+/// If a cancelled change has come to a position at which it can turn around, requests wait for that. Another task ends first: it
+/// goes through both sides, and they would exchange their names under it.
 fn begin_turn(sets: &mut Sets, id: SetId) -> bool {
     let set = sets.get_mut(id);
-    let (is_turning, is_barred) = (set.ops().awaited().is_some(), set.is_durability_lost());
+    let is_turning = set.ops().awaited().is_some();
+    let is_barred = set.is_durability_lost() || set.tasks.task.is_some();
     let reshape = reshape_of(set);
     if !reshape.is_at_turn() || reshape.stage != MoveStage::Moving || reshape.in_flight > 0 || is_turning || is_barred {
         return false;
@@ -449,7 +451,8 @@ pub(crate) fn reshape_deadline(set: &Set, ops: &Ops) -> Option<Instant> {
     let depth = set.policy().background_depth;
     let unit = ops.may_make_background_op() && reshape.may_begin_unit(depth);
     let may_flush = !set.tasks.has_flushes() && !set.is_durability_lost() && set.is_failure_durable();
-    let records = reshape.stage == MoveStage::Moving && reshape.moved > reshape.recorded && may_flush;
+    let records =
+        reshape.stage == MoveStage::Moving && reshape.moved > reshape.recorded && !reshape.is_at_turn() && may_flush;
     let unit = (unit || reshape.rests).then_some(reshape.next_unit_at);
     unit.into_iter().chain(records.then_some(reshape.next_record)).min()
 }
