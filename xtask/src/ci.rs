@@ -3,9 +3,9 @@
 use crate::deny::deny;
 use crate::licences::licences;
 use crate::oldest::oldest;
-use crate::programs::{build_tests, run_programs, Program};
+use crate::programs::{run_programs, Program, Work};
 use crate::purity::purity;
-use crate::step::{cargo, cargo_output, root, run_all, Outcome};
+use crate::step::{cargo, cargo_output, cargo_program, root, run_all, Outcome};
 use crate::tidy::tidy;
 
 /// Tells tests that the packages of foreign programs are installed, so that none may skip itself.
@@ -70,11 +70,25 @@ fn clippy() -> Outcome {
 }
 
 fn tests() -> Outcome {
-    // With all programs: tests run programs of other packages, which cargo does not build for them.
-    let mut programs = build_tests(&["build", "--workspace", "--bins", "--tests"])?;
-    // The last one is begun at once: its build, of another profile, computes while tests wait.
-    programs.extend([examples_of_docs(), planted_bugs()]);
-    run_programs(programs, &[REQUIRE_PEERS])
+    let work = Work {
+        // With all programs: tests run programs of other packages, which cargo does not build for them.
+        build: &["build", "--workspace", "--bins", "--tests"],
+        started_by_tests: programs_of_workspace()?,
+        with_tests: vec![planted_bugs()],
+        after_build: vec![examples_of_docs()],
+    };
+    run_programs(work, &[REQUIRE_PEERS])
+}
+
+/// The names of all programs that are no tests.
+fn programs_of_workspace() -> Result<Vec<String>, String> {
+    let metadata = cargo_output(&["metadata", "--no-deps", "--format-version", "1"])?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&metadata).map_err(|error| format!("cargo's metadata: {error}"))?;
+    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let targets = list(&metadata["packages"]).into_iter().flat_map(|package| list(&package["targets"]));
+    let programs = targets.filter(|target| target["kind"][0] == "bin");
+    Ok(programs.filter_map(|target| target["name"].as_str().map(str::to_owned)).collect())
 }
 
 /// The types of the console's modules, by TypeScript's compiler. Names that are not used, and code that is not reached, are
@@ -103,23 +117,23 @@ const OPTIMISED: [&str; 9] =
 
 /// The examples in the documentation of all libraries.
 fn examples_of_docs() -> Program {
-    cargo_program("workspace", "examples of the documentation", "doc-tests.log", &["test", "--workspace", "--doc"])
+    run_of_cargo("workspace", "examples of the documentation", "doc-tests.log", &["test", "--workspace", "--doc"])
 }
 
 /// Each bug that can be planted in the engine is found by the run that found it before, or by one of the next.
 fn planted_bugs() -> Program {
     let words = [&OPTIMISED[..], &["hunt", "--", "--slice"]].concat();
-    cargo_program("sim", "planted bugs", "planted-bugs.log", &words)
+    run_of_cargo("sim", "planted bugs", "planted-bugs.log", &words)
 }
 
 /// A run of cargo that is one of the programs, with its log in `target`.
-fn cargo_program(package: &str, title: &str, log: &str, arguments: &[&str]) -> Program {
+fn run_of_cargo(package: &str, title: &str, log: &str, arguments: &[&str]) -> Program {
     Program {
         package: package.into(),
         title: title.into(),
-        path: std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into(),
+        path: cargo_program(),
         arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
-        folder: root(),
+        folder: None,
         log: root().join("target").join(log),
     }
 }

@@ -2,7 +2,7 @@
 //! the change touches and of their dependents.
 
 use crate::ci::format;
-use crate::programs::{build_tests, run_programs, Program};
+use crate::programs::{run_programs, Program, Work};
 use crate::step::{cargo, cargo_output, root, run_all, Outcome};
 use crate::tidy::tidy;
 use std::collections::BTreeSet;
@@ -39,11 +39,14 @@ pub fn quick() -> Outcome {
         if reached.is_empty() {
             return Ok(());
         }
-        let mut programs = build_tests(&[&["test", "--no-run", "--lib", "--bins"], &*selected].concat())?;
-        if reached.contains(MACHINE) {
-            programs.insert(0, torture()?);
-        }
-        run_programs(programs, &[])
+        let torture = if reached.contains(MACHINE) { vec![torture()?] } else { Vec::new() };
+        let work = Work {
+            build: &[&["test", "--no-run", "--lib", "--bins"], &*selected].concat(),
+            started_by_tests: Vec::new(),
+            with_tests: Vec::new(),
+            after_build: torture,
+        };
+        run_programs(work, &[])
     };
     run_all(&[("format", &format), ("tidy", &tidy), ("clippy", &clippy), ("unit tests, and torture", &run)])
 }
@@ -69,7 +72,7 @@ fn torture() -> Result<Program, String> {
         title: format!("{TORTURE} s of torture"),
         path: "timeout".into(),
         arguments: words.iter().map(|word| (*word).to_owned()).chain([runs]).collect(),
-        folder: root(),
+        folder: None,
         log: root().join("target/torture.log"),
     })
 }

@@ -1,6 +1,7 @@
 //! One step of a chore: a header, the work, the time it took.
 
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -33,11 +34,28 @@ pub fn run_all(steps: &[Step<'_>]) -> Outcome {
     Ok(())
 }
 
+/// The cargo that started us.
+pub fn cargo_program() -> PathBuf {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into()
+}
+
+/// A program in the root of the repository. Cargo has told us of this package; a build script that reads that would run once more under a
+/// cargo that is told so too, and all that depends on its package would be built again.
+pub fn at_root(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let of_package = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+    for name in names.filter(|name| of_package.iter().any(|start| name.to_string_lossy().starts_with(start))) {
+        command.env_remove(name);
+    }
+    command.current_dir(root());
+    command
+}
+
 /// The cargo that started us, in the root of the repository, its output shown as it comes.
 pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
-    command.args(arguments).envs(environment.iter().copied()).current_dir(root());
+    let mut command = at_root(&cargo_program());
+    command.args(arguments).envs(environment.iter().copied());
     let status = command.status().map_err(|error| format!("cargo does not start: {error}"))?;
     if status.success() {
         return Ok(());
@@ -45,27 +63,43 @@ pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
     Err(format!("`cargo {}` ended with {status}", arguments.join(" ")))
 }
 
-/// cargo's messages about a build. The ones meant for a person are shown as they come.
-pub fn cargo_messages(arguments: &[&str]) -> Result<Vec<serde_json::Value>, String> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
-    command.args(arguments).arg("--message-format=json-render-diagnostics").current_dir(root());
-    let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo does not start: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("`cargo {}` ended with {}", arguments.join(" "), output.status));
+/// A program in the root of the repository that steps back for others by this much (the word of `nice`).
+pub fn nice(by: &str, program: &Path) -> Command {
+    let mut command = at_root(Path::new("nice"));
+    command.args(["-n", by]).arg(program);
+    command
+}
+
+/// Take each of cargo's messages about a build as it comes. The ones meant for a person are shown. The first that is not taken ends the
+/// build.
+pub fn cargo_messages(
+    step_back: &str,
+    arguments: &[&str],
+    mut take: impl FnMut(&serde_json::Value) -> Outcome,
+) -> Outcome {
+    let mut command = nice(step_back, &cargo_program());
+    command.args(arguments).arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("cargo does not start: {error}"))?;
+    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let taken = lines.map_while(Result::ok).filter(|line| !line.is_empty()).try_for_each(|line| {
+        let message = serde_json::from_str(&line).map_err(|error| format!("a message of cargo's: {error}"))?;
+        take(&message)
+    });
+    if taken.is_err() {
+        let _ = child.kill();
     }
-    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).map_err(|error| format!("a message of cargo's: {error}"))).collect()
+    let status = child.wait().map_err(|error| format!("cargo cannot be waited for: {error}"))?;
+    taken?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("`cargo {}` ended with {status}", arguments.join(" ")))
 }
 
 /// What cargo prints on its standard output.
 pub fn cargo_output(arguments: &[&str]) -> Result<Vec<u8>, String> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .map_err(|error| format!("cargo does not start: {error}"))?;
+    let output = at_root(&cargo_program()).args(arguments).output();
+    let output = output.map_err(|error| format!("cargo does not start: {error}"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
