@@ -59,7 +59,8 @@ fn index(offset: u64) -> usize {
 
 /// The bytes of a stamp at a place of the array, with any alignment.
 pub fn fill_stamp(stamp: u64, offset: u64, out: &mut [u8]) {
-    let word = |number: u64| mix(stamp.rotate_left(32) ^ number).to_le_bytes();
+    let turned = stamp.rotate_left(32);
+    let word = |number: u64| mix(turned ^ number).to_le_bytes();
     let within = index(offset % 8);
     let mut number = offset / 8;
     let mut rest = out;

@@ -8,7 +8,7 @@ use openraid_units::{PoolOffset, Tag};
 
 use super::{InFlight, World};
 use crate::claims::Ticket;
-use crate::digest::Digest;
+use crate::digest::fingerprint;
 use crate::drive::memory::{Issue, Payload};
 use crate::fault::planted::{Fate, PlantedBug};
 use crate::jobs;
@@ -191,11 +191,9 @@ impl World {
     }
 
     fn hash_inputs(&self, ticket: Ticket) -> u64 {
-        let mut digest = Digest::default();
-        for read in self.claims.read_by(ticket) {
-            digest.bytes(&self.pool[range(PoolOffset(read.start), read.end - read.start)]);
-        }
-        digest.value()
+        let reads = self.claims.read_by(ticket);
+        let bytes = |read: std::ops::Range<u64>| &self.pool[range(PoolOffset(read.start), read.end - read.start)];
+        reads.fold(0, |before, read| fingerprint(before, bytes(read)))
     }
 
     /// Carry out an action at its time.
