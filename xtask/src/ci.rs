@@ -3,7 +3,7 @@
 use crate::deny::deny;
 use crate::licences::licences;
 use crate::oldest::oldest;
-use crate::programs::{run_programs, Program, Work};
+use crate::programs::{run_programs, Program, TestRun};
 use crate::purity::purity;
 use crate::step::{cargo, cargo_output, cargo_program, root, run_all, Outcome};
 use crate::tidy::tidy;
@@ -76,7 +76,7 @@ fn sources_and_clippy() -> Outcome {
 }
 
 fn tests() -> Outcome {
-    let work = Work {
+    let work = TestRun {
         // With all programs: tests run programs of other packages, which cargo does not build for them.
         build: &["build", "--workspace", "--bins", "--tests"],
         started_by_tests: programs_of_workspace()?,

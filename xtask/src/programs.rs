@@ -52,8 +52,8 @@ const LONG: [&str; 12] = [
     "sim: tests/fault_swarm.rs",
 ];
 
-/// What is to be built and run.
-pub struct Work<'a> {
+/// Builds of test programs, and other programs that run with them.
+pub struct TestRun<'a> {
     /// The arguments of cargo that build test programs.
     pub build: &'a [&'a str],
     /// The other programs of that build that tests start: no test starts before all of them are there.
@@ -127,7 +127,7 @@ impl Program {
 
 /// Build test programs and run them, several at once, each as soon as it is there. What each prints comes as a whole when it has
 /// ended. One that fails stops no other one.
-pub fn run_programs(work: Work<'_>, environment: &[(&str, &str)]) -> Outcome {
+pub fn run_programs(work: TestRun<'_>, environment: &[(&str, &str)]) -> Outcome {
     let queue = Queue::default();
     let failed = Mutex::new(Vec::new());
     let at_once = std::thread::available_parallelism().map_or(2, usize::from) * EACH_PROCESSOR;
@@ -157,7 +157,7 @@ pub fn run_programs(work: Work<'_>, environment: &[(&str, &str)]) -> Outcome {
 }
 
 /// Build, and bring each program into the queue as soon as it may run.
-fn build(work: Work<'_>, queue: &Queue) -> Outcome {
+fn build(work: TestRun<'_>, queue: &Queue) -> Outcome {
     let mut missing: BTreeSet<String> = work.started_by_tests.into_iter().collect();
     let mut held = work.with_tests;
     let mut count = 0;

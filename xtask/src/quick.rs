@@ -2,7 +2,7 @@
 //! the change touches and of their dependents.
 
 use crate::ci::format;
-use crate::programs::{run_programs, Program, Work};
+use crate::programs::{run_programs, Program, TestRun};
 use crate::step::{cargo, cargo_output, root, run_all, Outcome};
 use crate::tidy::tidy;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub fn quick() -> Outcome {
             return Ok(());
         }
         let torture = if reached.contains(MACHINE) { vec![torture()?] } else { Vec::new() };
-        let work = Work {
+        let work = TestRun {
             build: &[&["test", "--no-run", "--lib", "--bins"], &*selected].concat(),
             started_by_tests: Vec::new(),
             with_tests: Vec::new(),
