@@ -24,9 +24,7 @@ impl Digest {
 
     /// Add a number.
     pub fn number(&mut self, number: u64) {
-        // Turned by hand: with little optimisation `rotate_left` is a call into a crate that has none, and this is the hottest line.
-        let mixed = mix(self.state ^ number);
-        self.state = mixed << 23 | mixed >> 41;
+        self.state = turned(mix(self.state ^ number), 23);
     }
 
     /// Add bytes and their count.
@@ -136,14 +134,20 @@ impl Digest {
     }
 }
 
+/// `rotate_left` for the hottest lines of a test.
+#[expect(clippy::manual_rotate, reason = "with little optimisation `rotate_left` is a call into a crate that has none")]
+#[inline(always)]
+const fn turned(bits: u64, by: u32) -> u64 {
+    bits << by | bits >> (u64::BITS - by)
+}
+
 /// A number that tells whether bytes have changed, after the number of other bytes before them. It takes four words at a time that do
 /// not wait for each other, so it is quicker than a [`Digest`], of which stored values must stay.
 #[must_use]
 pub fn fingerprint(before: u64, bytes: &[u8]) -> u64 {
     // Each step is reversible, so no single word can change without a trace.
     fn step(lane: u64, word: [u8; 8]) -> u64 {
-        let product = (lane ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        product << 29 | product >> 35
+        turned((lane ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15), 29)
     }
     let (words, rest) = bytes.as_chunks::<8>();
     let (blocks, words) = words.as_chunks::<4>();
