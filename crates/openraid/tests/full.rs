@@ -36,7 +36,7 @@ fn a_degraded_array_that_met_a_full_file_system_starts_again_without_force() {
     fs::remove_file(lab.path("a")).expect("it is there");
     small.fill();
     let server = lab.serve(&["data"]);
-    let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = server.uri();
     let elsewhere = Lab::new("full-image");
     fs::write(elsewhere.path("image"), noise(1, 4 << 20)).expect("room");
     let copied = Command::new("nbdcopy").arg(elsewhere.path("image")).arg(&uri).output().expect("nbdcopy");

@@ -347,7 +347,7 @@ fn a_member_that_was_gone_for_too_long_comes_back_without_a_restart() {
     far.drives(&["x"], 16);
     far.line("create drive --level jbod x").expect(0);
     let drive = far.serve(&["drive"]);
-    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = drive.uri();
     let lab = Lab::new("gone");
     lab.drives(&["y"], 16);
     lab.run(&["create", "data", "--level", "1", "--assume-clean", "--bitmap", "internal", &uri, "y"]).expect(0);

@@ -120,7 +120,7 @@ fn a_remote_member_stays_while_its_server_has_no_room() {
     far.drives(&["x"], 64);
     far.line("create drive --level jbod x").expect(0);
     let drive = far.serve(&["drive"]);
-    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = drive.uri();
     let near = Lab::new("no-room-near");
     near.drives(&["a", "b"], 64);
     near.run(&["create", "data", "--level", "5", "--chunk", "64K", "--assume-clean", &uri, "a", "b"]).expect(0);

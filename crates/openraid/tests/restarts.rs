@@ -401,6 +401,15 @@ fn cut_during_writes(lab: &Lab, open: &[&str]) {
     cut_power(lab);
 }
 
+/// Cut the power when the members are flushed and marked clean.
+fn cut_at_rest(lab: &Lab, open: &[&str]) {
+    let server = lab.serve(open);
+    ask(lab, &server, &[(WRITE, 0, &[5; 4096])]);
+    lab.wait_for("data", |array| array["active"] == false);
+    server.kill();
+    cut_power(lab);
+}
+
 #[test]
 fn hosts_that_always_go_down_with_the_server_are_admitted_after_a_power_cut_with_an_alarm() {
     let lab = array("admitted");
@@ -429,11 +438,7 @@ fn hosts_that_always_go_down_with_the_server_are_admitted_after_a_power_cut_with
 fn a_power_cut_while_nothing_is_written_refuses_no_hosts() {
     let lab = array("quiet");
     let open = ["data", "--nbd", "0.0.0.0:0"];
-    let server = lab.serve(&open);
-    ask(&lab, &server, &[(WRITE, 0, &[5; 4096])]);
-    lab.wait_for("data", |array| array["active"] == false);
-    server.kill();
-    cut_power(&lab);
+    cut_at_rest(&lab, &open);
     let socket = lab.path("nbd.sock");
     let listen = ["serve", "--json", "--nbd-unix", socket.to_str().expect("UTF-8")];
     let mut command = lab.command(&[&listen, &open[..]].concat());
@@ -466,11 +471,7 @@ fn after_a_power_cut_hosts_of_other_machines_are_refused() {
 fn a_kill_after_a_power_cut_that_lost_nothing_refuses_no_hosts() {
     let lab = array("two-ends");
     let open = ["data", "--nbd", "0.0.0.0:0"];
-    let server = lab.serve(&open);
-    ask(&lab, &server, &[(WRITE, 0, &[5; 4096])]);
-    lab.wait_for("data", |array| array["active"] == false);
-    server.kill();
-    cut_power(&lab);
+    cut_at_rest(&lab, &open);
     // The members were flushed. This time only the process dies.
     kill_under_writes(&lab, lab.serve(&open));
     let (kind, text) = ask_after(&lab, &open);

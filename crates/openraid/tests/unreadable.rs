@@ -134,7 +134,7 @@ fn write_protected_members_are_served_read_only_and_stay_as_they_are() {
     let Some(_protected) = Protected::new(&lab, "ro", &["a", "b", "c"], test) else { return };
     let server = lab.serve(&["data", "--read-only"]);
     assert_eq!(server.ready["arrays"][0]["health"], "optimal");
-    let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = server.uri();
     let out = lab.path("out");
     let copied = Command::new("nbdcopy").arg(&uri).arg(&out).status().expect("nbdcopy");
     assert!(copied.success());

@@ -292,7 +292,7 @@ fn hosts_that_have_sent_their_payload_stay_connected_to_a_slow_array() {
     far.drives(&["x"], 64);
     far.line("create drive --level jbod x").expect(0);
     let drive = far.serve(&["drive"]);
-    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = drive.uri();
     let lab = Lab::new("nvme-slow");
     lab.drives(&["y"], 64);
     lab.run(&["create", "data", "--level", "1", "--assume-clean", &uri, "y"]).expect(0);

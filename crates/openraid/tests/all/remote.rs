@@ -46,7 +46,7 @@ fn a_remote_server_that_goes_away_costs_a_member_and_no_data() {
     far.drives(&["x"], 8);
     far.line("create drive --level jbod x").expect(0);
     let drive = far.serve(&["drive"]);
-    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = drive.uri();
     let near = Lab::new("near-by");
     near.drives(&["y"], 8);
     near.run(&["create", "data", "--level", "1", &uri, "y"]).expect(0);
@@ -67,7 +67,7 @@ fn the_outage_and_the_return_of_a_remote_member_are_reported() {
     far.drives(&["x"], 8);
     far.line("create drive --level jbod x").expect(0);
     let drive = far.serve(&["drive"]);
-    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = drive.uri();
     let near = Lab::new("near-restart");
     near.drives(&["y"], 8);
     near.run(&["create", "data", "--level", "1", "--assume-clean", &uri, "y"]).expect(0);

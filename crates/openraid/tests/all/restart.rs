@@ -22,7 +22,7 @@ fn the_next_server_takes_over_at_once_after_a_kill() {
     for nth in 0..RESTARTS {
         // More memory, which the kernel releases first, makes the time longer in which the old sockets still answer.
         let server = lab.serve(&["data", "--cache", "512M"]);
-        let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+        let uri = server.uri();
         let bytes = lab.path("bytes");
         fs::write(&bytes, noise(nth as u64, 32 << 20)).expect("room");
         let copied = Command::new("nbdcopy").arg(&bytes).arg(&uri).status();
@@ -46,7 +46,7 @@ fn one_line_reports_the_replay_or_resync_of_an_array() {
     };
     let write_and_kill = |lab: &Lab, more: &[&str]| {
         let server = lab.serve(&[&["data"][..], more].concat());
-        let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+        let uri = server.uri();
         let bytes = lab.path("bytes");
         fs::write(&bytes, noise(3, 1 << 20)).expect("room");
         let copied = Command::new("nbdcopy").arg(&bytes).arg(&uri).status();

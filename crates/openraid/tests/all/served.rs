@@ -298,7 +298,7 @@ fn explain_counts_the_requests_of_clients_and_the_reasons_of_decisions() {
     if !has("qemu-io") {
         return support::missing("qemu-io is not installed (package qemu-utils)");
     }
-    let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = server.uri();
     // Three data columns of 64 KiB: one whole stripe, then a part of one.
     for command in ["write -P 7 0 192k", "write -P 8 1M 4k"] {
         let done = Command::new("qemu-io").args(["-f", "raw", "-c", command, &uri]).stdout(Stdio::null()).status();
@@ -671,7 +671,7 @@ fn a_volatile_cache_takes_writes_answers_reads_and_is_empty_after_a_stop() {
     lab.line("set data write.cache=volatile --yes").expect(0);
     assert_eq!(lab.show("data")["settings"]["write_cache"], "volatile");
     is_said_and_confirmed(&lab, &server);
-    let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let uri = server.uri();
     let io = |words: &[&str]| {
         let mut command = Command::new("qemu-io");
         command.args(["-f", "raw", "-t", "writeback"]);

@@ -27,7 +27,7 @@ fn a_server_that_was_suspended_under_load_still_has_all_members() {
         fs::write(lab.path("image"), noise(3, IMAGE)).expect("room");
         lab.run(&["create", "data", "--level", level, "--assume-clean", "a", "b", "c", "d"]).expect(0);
         let server = lab.serve(&["data"]);
-        let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+        let uri = server.uri();
         for stop in 0..3 {
             let mut load = copy(&lab, &uri);
             thread::sleep(Duration::from_millis(100 + 50 * stop));

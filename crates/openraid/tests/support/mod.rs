@@ -404,6 +404,11 @@ impl Server {
         }
     }
 
+    /// The first address of its first array.
+    pub fn uri(&self) -> String {
+        self.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned()
+    }
+
     pub fn pid(&self) -> String {
         self.child.id().to_string()
     }
