@@ -70,7 +70,7 @@ pub fn nice(by: &str, program: &Path) -> Command {
     command
 }
 
-/// Take each of cargo's messages about a build as it comes. The ones meant for a person are shown. The first that is not taken ends the
+/// Take each of cargo's messages about a build as it comes. Messages for a person are shown. A message that is not taken ends the
 /// build.
 pub fn cargo_messages(
     step_back: &str,

@@ -161,7 +161,7 @@ fn is_busy(busy: &[(Uuid, Failure)], seen: &[ArrayMember], text: &str) -> bool {
 }
 
 /// Close the members that the look did not see, of arrays that are not locked: another process may have opened other members
-/// of the same array. Returns the closed and the held ones, to be opened again under the lock.
+/// of the same array. Returns the closed and the held members, to be opened again under the lock.
 fn close_unlocked(
     wanted: &[MemberSpec],
     seen: &[ArrayMember],

@@ -28,12 +28,8 @@ impl Server {
         for (number, new) in joining.iter().enumerate() {
             self.remember_coming(served, &new.spec)?;
             let join = |array, member| AdminCommand::Append { array, member };
-            let joined = match self.join_as(join, (served, set), &new.spec, consent) {
-                Ok(JoinOutcome::Joined(_)) => Ok(()),
-                Ok(JoinOutcome::Confirm { text }) => Err(Failure::refused(text)),
-                Err(failure) => Err(failure),
-            };
-            let Err(why) = joined else { continue };
+            let joined = self.join_as(join, (served, set), &new.spec, consent);
+            let Err(why) = joined.and_then(JoinOutcome::or_refused) else { continue };
             self.note(name);
             let before: Vec<&str> = joining[..number].iter().map(|new| new.spec.as_str()).collect();
             let before = match before.as_slice() {

@@ -39,6 +39,16 @@ pub(super) enum JoinOutcome {
     },
 }
 
+impl JoinOutcome {
+    /// A question that the order has not answered is a refusal.
+    pub(super) fn or_refused(self) -> Result<MemberJoin, Failure> {
+        match self {
+            Self::Joined(member) => Ok(member),
+            Self::Confirm { text } => Err(Failure::refused(text)),
+        }
+    }
+}
+
 /// How a new member joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MemberJoin {

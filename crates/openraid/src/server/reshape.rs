@@ -182,8 +182,8 @@ impl Server {
         let consent = Consent { overwrite: order.overwrite, split: order.yes };
         let mut joined = Vec::new();
         for new in joining {
-            match self.join_new(served, set, new, consent) {
-                Ok(drive) => joined.push(drive),
+            match self.join(served, set, &new.spec, consent).and_then(JoinOutcome::or_refused) {
+                Ok(member) => joined.push(member.drive),
                 Err(failure) => return Err(self.not_begun(served, set, &joined, failure)),
             }
         }
@@ -210,20 +210,6 @@ impl Server {
         self.done(format!("the change of shape of {name} has begun; watch it with `{follow}`{became}"), name)
     }
 
-    /// Let a drive join. A question that the order has not answered is a refusal.
-    fn join_new(
-        &self,
-        served: &ServedArray,
-        set: ArrayId,
-        new: &NewMemberSeen,
-        consent: Consent,
-    ) -> Result<DriveId, Failure> {
-        match self.join(served, set, &new.spec, consent)? {
-            JoinOutcome::Joined(member) => Ok(member.drive),
-            JoinOutcome::Confirm { text } => Err(Failure::refused(text)),
-        }
-    }
-
     /// A RAID 0 gets its new level, and then the named drives join it. A drive that cannot join changes nothing of the level.
     fn begin_on_striped(
         &self,
@@ -239,7 +225,8 @@ impl Server {
         self.keep_shape_goal(served, goal);
         let consent = Consent { overwrite: order.overwrite, split: order.yes };
         for new in joining {
-            let Err(why) = self.join_new(served, set, new, consent) else { continue };
+            let joined = self.join(served, set, &new.spec, consent);
+            let Err(why) = joined.and_then(JoinOutcome::or_refused) else { continue };
             let order = command("add", [name, &new.spec]);
             let text = format!(
                 "{name} is {} now, and {} does not join it: {}; without a drive in each slot there is no redundancy: `{order}`",

@@ -60,7 +60,7 @@ pub struct ServedArray {
     pub clean_since: Option<Instant>,
     /// Why hosts are refused, if acknowledged writes may be lost.
     pub refused: Option<String>,
-    /// Why acknowledged writes may be lost, if hosts are served all the same.
+    /// Hosts are served although acknowledged writes may be lost: the reason.
     pub admitted: Option<String>,
 }
 
