@@ -14,7 +14,7 @@
 //!
 //! A failed set may take back members whose failure is not recorded: see [`revival`](super::revival).
 
-use openraid_units::{Instant, SetId, Slot};
+use openraid_units::{Instant, Nanos, SetId, Slot};
 
 use super::set::{Life, Seat, Set, Trust};
 use crate::actions::{Fill, NoticeKind};
@@ -26,6 +26,24 @@ use crate::call::Call;
 use crate::reason::FailReason;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
+
+/// Greatest time from the first error of a device to its removal: default `dev_loss_tmo` of Linux's Fibre Channel and SRP
+/// transports (`scsi_transport_fc.c`, `scsi_transport_srp.c`). For SAS and SATA, it is less than a second.
+const REMOVAL_MAX: Nanos = Nanos::from_secs(60);
+
+/// May a device that is being removed be the cause of this failure?
+const fn is_command_error(reason: FailReason) -> bool {
+    match reason {
+        FailReason::Timeout
+        | FailReason::WriteError
+        | FailReason::FlushFailed
+        | FailReason::ErrorBudget
+        | FailReason::Protocol
+        | FailReason::ReadOnly
+        | FailReason::BadBlockLogFull => true,
+        FailReason::Administrator | FailReason::Replaced | FailReason::Gone | FailReason::NoSpace => false,
+    }
+}
 
 impl Sets {
     /// A member has failed. True if the array continues without it. False if the array needs it and keeps it; then the
@@ -53,7 +71,7 @@ impl Sets {
         call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(reason));
         let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
-        entry.state = MemberState::Failing(reason);
+        (entry.state, entry.failed_at) = (MemberState::Failing(reason), Some(call.now()));
         let replaced = if let Seat::Replaces(slot) = entry.seat { Some(slot) } else { None };
         let was_full = state == MemberState::InSync && replaced.is_none();
         entry.comeback = if was_full { Comeback::after(reason) } else { Comeback::No };
@@ -84,6 +102,31 @@ impl Sets {
         }
         self.signal(Signal::DriveLost(drive));
         true
+    }
+    /// The driver says that the drive of a member is gone. A set that failed keeps its last good state.
+    pub(crate) fn lose_member(&mut self, (id, index): (SetId, u32), call: &mut Call) {
+        let set = self.get(id);
+        match set.members[index as usize].state {
+            MemberState::Failing(_) | MemberState::Faulty(_) => self.explain_failure((id, index), call),
+            _ if set.has_failed() => {}
+            _ => _ = self.fail_member((id, index), FailReason::Gone, call),
+        }
+    }
+    /// A failed member is gone. If errors of commands failed it a moment ago, they were the beginning of its removal: Linux
+    /// answers the commands of a device that is being removed with EIO.
+    fn explain_failure(&mut self, (id, index): (SetId, u32), call: &mut Call) {
+        let entry = &mut self.get_mut(id).members[index as usize];
+        if entry.failed_at.is_none_or(|at| call.now().since(at) > REMOVAL_MAX) {
+            return;
+        }
+        match &mut entry.state {
+            MemberState::Failing(reason) | MemberState::Faulty(reason) if is_command_error(*reason) => {
+                *reason = FailReason::Gone;
+            }
+            _ => return,
+        }
+        let (slot, drive) = (entry.slot(), entry.drive);
+        call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(FailReason::Gone));
     }
     /// A copy is lost. If copies may differ, the cache has data that it read from one of them. Reads from the cache
     /// must not return data that later reads from the other copies, and a rebuild, do not return.
@@ -124,7 +167,7 @@ impl Sets {
     pub(crate) fn lose_array(&mut self, (id, index): (SetId, u32), reason: FailReason, call: &mut Call) {
         let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
-        entry.state = MemberState::Faulty(reason);
+        (entry.state, entry.failed_at) = (MemberState::Faulty(reason), Some(call.now()));
         entry.comeback = Comeback::after(reason);
         let (slot, drive) = (entry.slot(), entry.drive);
         set.refresh();

@@ -79,6 +79,7 @@ pub(crate) fn new_member(
         starts: [data_offset; 2],
         bad: BadList::new(superblock.as_ref(), data_offset, known_bad),
         lacks_room: None,
+        failed_at: None,
         comeback: Comeback::No,
         superblock: superblock.map(Box::new),
         // Data that was written before this start may still be in the drive's cache.

@@ -3,15 +3,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use openraid_format::{DeviceFlags, Superblock};
-use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, MemberLba, Sectors, Slot};
+use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
 
 use crate::admin::{Health, MemberState, Policy, TaskKind, WriteCache};
 use crate::array::active_mark::ActiveMark;
 use crate::array::bad::{BadList, DriveRange};
 use crate::array::bitmap::Bitmap;
 use crate::array::changes::Changes;
-use crate::array::conditions::Room;
-use crate::array::conditions::{Comeback, Remains};
+use crate::array::conditions::{Comeback, Remains, Room};
 use crate::array::consistency::Consistency;
 use crate::array::defects::Defects;
 use crate::array::dirty_count::DirtyCount;
@@ -45,6 +44,8 @@ pub(crate) struct Member {
     /// Number of flushes under way.
     pub(super) flushing: u32,
     pub(super) trust: Trust,
+    /// When it failed, if that was since the start of its set.
+    pub(super) failed_at: Option<Instant>,
     /// If it failed: may it be taken back as it was?
     pub(super) comeback: Comeback,
     /// Number of defects since it was added, and where they are.
@@ -604,7 +605,7 @@ impl Set {
 
     /// Find a member by its drive.
     pub(crate) fn member_by_drive(&self, drive: DriveId) -> Option<u32> {
-        self.find_member(|member| member.drive == drive)
+        self.find_member(|member| member.drive == drive && !member.is_removed())
     }
 
     /// The state as a word.

@@ -53,14 +53,14 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// A drive is gone, and no command has met that yet.
+    /// A drive is gone. Errors of its last commands may have failed it already.
     pub(super) fn admin_lose(&mut self, drive: DriveId, actions: &mut Actions) -> Result<AdminOutcome, AdminError> {
         self.base.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?;
-        // A drive belongs to one set at most. A set that failed keeps its last good state.
+        // A drive belongs to one set at most.
         let uses = |(id, set): (SetId, &Set)| Some((id, set.member_by_drive(drive)?));
-        let member = self.sets.iter().filter(|(_, set)| !set.has_failed()).find_map(uses);
+        let member = self.sets.iter().find_map(uses);
         if let Some(member) = member {
-            self.sets.fail_member(member, FailReason::Gone, &mut Call::new(&mut self.base, actions));
+            self.sets.lose_member(member, &mut Call::new(&mut self.base, actions));
         }
         if let Some(number) = self.journal.device_of(drive) {
             self.sets.signal(Signal::JournalDeviceGone(number));

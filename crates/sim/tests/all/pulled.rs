@@ -7,11 +7,13 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, AdminError, Health, JournalLoss, JournalState};
 use openraid_core::admin::{MemberState, MemberStatus, NewMember};
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::events::DriveError;
 use openraid_core::reason::FailReason;
 use openraid_format::Uuid;
+use openraid_sim::drive::Faults;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Rig, RigOptions, Shape};
-use openraid_units::{DriveId, Sectors, Slot};
+use openraid_units::{DriveId, DriveLba, Nanos, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
 const GONE: MemberState = MemberState::Faulty(FailReason::Gone);
@@ -31,6 +33,24 @@ fn failures(rig: &mut Rig) -> Vec<(Option<DriveId>, NoticeKind)> {
 fn state_of(rig: &Rig, drive: DriveId) -> MemberState {
     let is_it = |member: &&MemberStatus| member.drive == Some(drive);
     rig.status().members.iter().find(is_it).expect("it is listed").state
+}
+
+/// Begins faults of a drive.
+type Begin = fn(&mut Faults);
+
+/// An array with a member that has failed for this reason after its faults began.
+fn failed_by(begin: Begin, reason: FailReason) -> (Rig, DriveId) {
+    let mut rig = Rig::new(Shape::raid5(4, CHUNK), RigOptions::new(6));
+    rig.rest();
+    let drive = rig.drive_in(Slot(2)).expect("it works");
+    begin(&mut rig.world.drive_mut(drive).faults);
+    let load = Workload { range: 0..512 << 10, ..Workload::mixed(rig.session.capacity()) };
+    rig.world.take_notices();
+    rig.session.run(&mut rig.world, &load, 200);
+    rig.world.run_for(Nanos::from_secs(10));
+    let wanted = [NoticeKind::Fail(reason), NoticeKind::Degraded { tolerated: 0 }];
+    assert_eq!(failures(&mut rig), wanted.map(|kind| (Some(drive), kind)));
+    (rig, drive)
 }
 
 fn add_spare(rig: &mut Rig) -> DriveId {
@@ -66,6 +86,54 @@ fn an_idle_member_that_is_gone_is_failed_once_and_the_spare_takes_over() {
     rig.judge_redundancy();
     let unknown = DriveId(200);
     assert_eq!(rig.world.admin(AdminCommand::Lose { drive: unknown }), Err(AdminError::NoSuchDrive(unknown)));
+}
+
+#[test]
+fn errors_of_commands_that_a_removal_follows_are_part_of_the_removal() {
+    // Linux answers commands of a device that is being removed with EIO, and removes the device a moment later.
+    let causes: [(Begin, FailReason); 4] = [
+        (|faults| faults.writes = Some(DriveError::Media { lba: DriveLba(0) }), FailReason::WriteError),
+        (|faults| faults.writes = Some(DriveError::ReadOnly), FailReason::ReadOnly),
+        (|faults| faults.flushes = true, FailReason::FlushFailed),
+        (|faults| faults.reads = true, FailReason::ErrorBudget),
+    ];
+    for (begin, reason) in causes {
+        let (mut rig, lost) = failed_by(begin, reason);
+        lose(&mut rig, lost);
+        assert_eq!(failures(&mut rig), [(Some(lost), NoticeKind::Fail(FailReason::Gone))]);
+        rig.rest();
+        assert_eq!((rig.health(), state_of(&rig, lost)), (Health::Degraded, GONE));
+        assert_eq!(failures(&mut rig), []);
+        rig.judge();
+    }
+}
+
+#[test]
+fn the_first_of_two_drives_that_are_pulled_is_gone_even_if_the_second_failed_the_array() {
+    let (mut rig, first) = failed_by(|faults| faults.writes = Some(DriveError::ReadOnly), FailReason::ReadOnly);
+    let second = rig.drive_in(Slot(0)).expect("it works");
+    lose(&mut rig, second);
+    assert_eq!(rig.health(), Health::Failed);
+    lose(&mut rig, first);
+    assert_eq!([first, second].map(|drive| state_of(&rig, drive)), [GONE; 2]);
+}
+
+#[test]
+fn older_reasons_and_an_order_s_reason_stay_when_the_drive_is_pulled() {
+    let (mut rig, lost) = failed_by(|faults| faults.writes = Some(DriveError::ReadOnly), FailReason::ReadOnly);
+    let array = rig.array;
+    rig.world.run_for(Nanos::from_secs(61));
+    lose(&mut rig, lost);
+    assert_eq!((state_of(&rig, lost), failures(&mut rig)), (MemberState::Faulty(FailReason::ReadOnly), Vec::new()));
+    let mut rig = Rig::new(Shape::raid6(5, CHUNK), RigOptions::new(7));
+    rig.rest();
+    let drive = rig.drive_in(Slot(0)).expect("it works");
+    rig.world.admin(AdminCommand::Fail { array, drive, unsynced: false }).expect("it may fail");
+    rig.rest();
+    rig.world.take_notices();
+    lose(&mut rig, drive);
+    assert_eq!(failures(&mut rig), []);
+    assert_eq!(state_of(&rig, drive), MemberState::Faulty(FailReason::Administrator));
 }
 
 #[test]
