@@ -192,6 +192,8 @@ mod tests {
         note(&mut list, left(DepartureReason::Absent, 2));
         note(&mut list, Departure { device: None, ..left(DepartureReason::Unknown, 3) });
         assert_eq!((list.len(), list[0].why), (1, DepartureReason::Faulty), "it failed, and is not there now");
+        note(&mut list, left(DepartureReason::Vanished, 4));
+        assert!(list.len() == 1 && list[0].may_return(5), "its errors were the beginning of its removal");
         list.clear();
         for nth in 0..3 {
             note(&mut list, left(DepartureReason::Vanished, nth * 10));
