@@ -116,6 +116,12 @@ impl Set {
         self.metadata.as_mut().expect("just seen").request()
     }
 
+    /// Are superblocks being written? Their common part is fixed since then, and what each member has alone must not change until
+    /// they are written: they would say the places of one shape and the level, chunk or direction of another.
+    pub(crate) fn is_being_recorded(&self) -> bool {
+        self.metadata.as_ref().is_some_and(|metadata| metadata.being_written().is_some())
+    }
+
     /// All requests wait.
     pub(crate) fn shut(&mut self) {
         self.shape.shut();

@@ -102,7 +102,7 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
 fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> bool {
     let set = sets.get_mut(id);
     let is_over = !is_looked_up && set.ops().is_old_empty() || call.planted().has(Flaw::LateRead);
-    if set.ops().awaited().is_none() || !is_over {
+    if set.ops().awaited().is_none() || !is_over || changes_members(set) && set.is_being_recorded() {
         return false;
     }
     set.ops_mut().end_wait();
@@ -117,6 +117,11 @@ fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> boo
         _ => reshape.closed = reshape.closing,
     }
     true
+}
+
+/// Does the next step change what superblocks say of each member alone?
+fn changes_members(set: &mut Set) -> bool {
+    matches!(reshape_of(set).stage, MoveStage::Closing(_) | MoveStage::ClosingToTurn | MoveStage::OldSideEnds)
 }
 
 /// If no unit is to begin soon, or a write waits, the rest of the closed stretch is open to writes again.
@@ -330,6 +335,7 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
         return true;
     }
     set.ops_mut().end_wait();
+    let is_being_recorded = set.is_being_recorded();
     let reshape = reshape_of(set);
     if reshape.stage == MoveStage::OldSideEnds {
         reshape.stage = MoveStage::Moving;
@@ -339,6 +345,7 @@ pub(crate) fn quiesce_reshape(sets: &mut Sets, id: SetId, call: &mut Call) -> bo
             set.tasks.end_reshape();
             return true;
         }
+        MoveStage::Closing(_) | MoveStage::ClosingToTurn if is_being_recorded => return false,
         MoveStage::Closing(_) => {
             exchange(sets, id);
             return false;

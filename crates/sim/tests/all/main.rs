@@ -45,6 +45,7 @@ mod reshape;
 mod resize;
 mod restart;
 mod room;
+mod shape_records;
 mod sharing;
 mod silent;
 mod stories;
