@@ -53,7 +53,9 @@ impl Set {
     fn update_common(&mut self, wall_clock: u64, events_step: u64) {
         let resync = self.resync_mark();
         let (journal, behind) = self.journal.mark();
-        let optimal = self.health() == Health::Optimal;
+        // Data that a change of shape moves, and writes to the other side, set no bits of the rows that they will have. A member
+        // that lacks the change must not return by the bits, although the shape can be the same again.
+        let is_bitmap_new = self.health() == Health::Optimal || self.shape.is_changing();
         let Some(metadata) = &mut self.metadata else { return };
         metadata.record_absence();
         let common = &mut metadata.common;
@@ -89,7 +91,7 @@ impl Set {
         if let Some(bitmap) = &mut self.bitmap {
             if let Ok(mut header) = BitmapHeader::decode(bitmap.header()) {
                 header.events = common.events;
-                if optimal {
+                if is_bitmap_new {
                     header.events_cleared = common.events;
                 }
                 let mut bytes = [0; BITMAP_HEADER_BYTES];

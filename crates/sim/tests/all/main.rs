@@ -46,6 +46,7 @@ mod resize;
 mod restart;
 mod room;
 mod shape_records;
+mod shape_returns;
 mod sharing;
 mod silent;
 mod stories;
