@@ -111,6 +111,10 @@ flaws! {
     LostBecomesZero = "lost-becomes-zero", "a block that no member has becomes zeroes at its new place";
     /// A resync covers both sides.
     BitForOneSide = "bit-for-one-side", "a resync by the bitmap in a change of shape covers the old side only";
+    /// Rule S12.
+    NewMemberTrusted = "new-member-trusted", "a member that is filled in a change of shape is read as if it had everything";
+    /// Each superblock is of one moment.
+    TurnBesideRecord = "turn-beside-record", "a change of shape turns around or ends while superblocks are being written";
     /// Rule S13.
     LateRead = "late-read", "places are read for a move and written over while operations with the old map of them are under way";
 }

@@ -17,7 +17,7 @@ fn no_change_of_shape_loses_anything_and_the_power_goes_in_every_phase_of_one() 
     let times = |phase| cuts.iter().filter_map(|cut| tally.pairs.get(&(*cut, phase))).sum::<u64>();
     let missed: Vec<Phase> = Phase::of_changes().iter().copied().filter(|phase| times(*phase) == 0).collect();
     assert!(missed.is_empty(), "no cut while {missed:?}");
-    for fault in [Fault::Reshaped, Fault::CutInReshape] {
+    for fault in [Fault::Reshaped, Fault::ReshapeCancelled, Fault::CutInReshape] {
         assert!(tally.lines.keys().any(|line| line.fault == fault), "no run with: {fault}");
     }
 }

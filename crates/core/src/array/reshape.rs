@@ -10,6 +10,7 @@ use super::superblock_io::member_superblock;
 use crate::admin::MemberState;
 use crate::geometry::shape::{Shape, Side};
 use crate::geometry::takeover::Takeover;
+use crate::planted::Flaw;
 
 impl Set {
     /// The set gets the shape of a plan, with nothing moved, and spares get the new slots. Returns the generation of
@@ -114,6 +115,12 @@ impl Set {
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);
         self.refresh();
         self.metadata.as_mut().expect("just seen").request()
+    }
+
+    /// A planted bug: in a change of shape, is a member that is filled read as if it had everything?
+    pub(super) fn trusts_new_members(&self) -> bool {
+        let planted = self.metadata.as_ref().is_some_and(|metadata| metadata.planted.has(Flaw::NewMemberTrusted));
+        planted && self.shape.change().is_some()
     }
 
     /// Are superblocks being written? Their common part is fixed since then, and what each member has alone must not change until

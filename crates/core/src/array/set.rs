@@ -730,6 +730,9 @@ impl Set {
                 }
                 MemberState::Rebuilding { to } => {
                     writable.insert(slot);
+                    if self.trusts_new_members() {
+                        in_sync.insert(slot);
+                    }
                     if self.shape.is_joined(slot, to) {
                         joined.insert(slot);
                     }

@@ -102,7 +102,8 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
 fn end_epoch(sets: &mut Sets, id: SetId, is_looked_up: bool, call: &Call) -> bool {
     let set = sets.get_mut(id);
     let is_over = !is_looked_up && set.ops().is_old_empty() || call.planted().has(Flaw::LateRead);
-    if set.ops().awaited().is_none() || !is_over || changes_members(set) && set.is_being_recorded() {
+    let is_held = changes_members(set) && set.is_being_recorded() && !call.planted().has(Flaw::TurnBesideRecord);
+    if set.ops().awaited().is_none() || !is_over || is_held {
         return false;
     }
     set.ops_mut().end_wait();

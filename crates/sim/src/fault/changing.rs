@@ -25,6 +25,10 @@ const CHANGING: u64 = 241;
 const HEADROOM: [u64; 5] = [128, 512, 512, 512, 1024];
 /// Layouts of RAID 10 whose data can move.
 const MIRRORS: [u32; 4] = [0x102, 0x1_0201, 0x103, 0x1_0301];
+/// The source of the random draws of cancels.
+const CANCELLING: u64 = 242;
+/// In one run of this many, changes are cancelled.
+const CANCELLING_OF: u64 = 5;
 /// Number of plays of an aimed run.
 const PLAYS: (u64, u64) = (3, 9);
 
@@ -109,6 +113,9 @@ impl Scenario {
             let changes = random.between(1, 2);
             (0..changes).for_each(|_| add_change(&mut run.steps, random));
         }
+        if seed % CANCELLING_OF == 2 {
+            add_cancels(&mut run.steps, &mut Random::derived(seed, CANCELLING));
+        }
         run
     }
 }
@@ -163,6 +170,28 @@ fn add_change(steps: &mut Vec<ScenarioStep>, random: &mut Random) {
     let actions = [Action::Rest, Action::Reshape(wish(random)), Action::Until(moment(random), true)];
     let actions = actions.map(|action| ScenarioStep { seed: random.bits(), action });
     steps.splice(at..at, actions);
+}
+
+/// After the begin of most changes, a while later, the change turns around.
+fn add_cancels(steps: &mut Vec<ScenarioStep>, random: &mut Random) {
+    let begins: Vec<usize> =
+        (0..steps.len()).filter(|at| matches!(steps[*at].action, Action::Reshape(_))).rev().collect();
+    for begin in begins {
+        if random.chance(1, 4) {
+            continue;
+        }
+        let mut actions = vec![Action::Happen(random.between(1, 200)), Action::CancelReshape];
+        match random.below(4) {
+            0 => {}
+            1 => actions.push(Action::Until(moment(random), true)),
+            _ => actions.extend([Action::Happen(random.between(1, 60)), Action::End(end(random), again(random))]),
+        }
+        if random.chance(1, 3) {
+            actions.push(Action::CancelReshape);
+        }
+        let actions = actions.into_iter().map(|action| ScenarioStep { seed: random.bits(), action });
+        steps.splice(begin + 1..begin + 1, actions.collect::<Vec<_>>());
+    }
 }
 
 /// `drains`: changes wait for dirty data.

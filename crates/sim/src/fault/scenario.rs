@@ -159,6 +159,8 @@ pub enum Action {
     Resume,
     /// The shape of an array begins to change. Missing spares are added.
     Reshape(ShapeWish),
+    /// The change of shape that is under way turns around.
+    CancelReshape,
     /// A check or a repair is stopped.
     StopScrub,
     /// A set gets another name.

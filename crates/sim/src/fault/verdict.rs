@@ -166,6 +166,8 @@ worded! {
     CutInMirrorResync = "power cut in journal resync";
     /// A change of shape was begun.
     Reshaped = "change of shape";
+    /// A change of shape turned around.
+    ReshapeCancelled = "change of shape cancelled";
     /// Power cut in a change of shape.
     CutInReshape = "power cut in change of shape";
 }

@@ -121,6 +121,7 @@ impl fmt::Display for Action {
             }
             Self::Pause => f.write_str("the background work is held"),
             Self::Reshape(wish) => write!(f, "an array begins to get {wish}"),
+            Self::CancelReshape => f.write_str("the change of shape turns around"),
             Self::Resume => f.write_str("the background work goes on"),
             Self::StopScrub => f.write_str("a check or repair is stopped"),
             Self::Rename => f.write_str("the array gets another name"),

@@ -76,6 +76,7 @@ const PLAIN: &[(&str, Action)] = &[
     ("refuse", Action::Refuse),
     ("refuse-discards", Action::RefuseDiscards),
     ("pause", Action::Pause),
+    ("cancel-reshape", Action::CancelReshape),
     ("resume", Action::Resume),
     ("stop-check", Action::StopScrub),
     ("rename", Action::Rename),

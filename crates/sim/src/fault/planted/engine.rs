@@ -68,6 +68,8 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::BitForOneSide => return BugRun::Changing(66),
         Flaw::LateRead => return BugRun::Changing(88),
         Flaw::EndUnguarded => return BugRun::Changing(53),
+        Flaw::NewMemberTrusted => return BugRun::Changing(45),
+        Flaw::TurnBesideRecord => return BugRun::Changing(3707),
         Flaw::MovedBeforeShape | Flaw::RoomFromMoved | Flaw::PositionUnflushed => return BugRun::Changing(1),
     })
 }
@@ -94,6 +96,7 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
         Flaw::OverdueLate => &[SILENT],
         Flaw::EndUnguarded => &[WRONG_READ, MISFIT, MEMBER_LOST, ARRAY_REFUSED],
         Flaw::GrownTooEarly => &[SMALLER],
+        Flaw::TurnBesideRecord => &[ARRAY_REFUSED],
         Flaw::MovedBeforeShape
         | Flaw::OffsetIgnored
         | Flaw::RoomFromMoved
@@ -102,6 +105,7 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
         | Flaw::AnswerAheadOfPosition
         | Flaw::LostBecomesZero
         | Flaw::BitForOneSide
+        | Flaw::NewMemberTrusted
         | Flaw::LateRead => &[WRONG_READ, MISFIT, UNCOVERED],
         Flaw::JoinedEarly => &[WRONG_READ, MISFIT, REFUSED, RESYNC],
         _ => &[WRONG_READ, MISFIT],

@@ -335,6 +335,7 @@ impl<'a> Run<'a> {
                 self.order(step.action)?;
             }
             Action::Reshape(wish) => self.reshape(wish)?,
+            Action::CancelReshape => self.cancel_reshape()?,
             Action::StartWithout(mask) => self.start_without(mask)?,
             Action::CheckDegraded(places) => self.check_degraded(places)?,
             Action::JournalJoin => self.join_journal()?,

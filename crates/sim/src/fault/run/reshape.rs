@@ -52,6 +52,25 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The change of shape that is under way turns around, if it can.
+    pub(super) fn cancel_reshape(&mut self) -> RunResult {
+        let number = self.some_set();
+        let array = self.sets[number].array;
+        if self.world.status(array).is_none_or(|status| status.reshape.is_none()) {
+            return Ok(());
+        }
+        let token = self.world.start_admin(AdminCommand::CancelReshape { array });
+        self.event()?;
+        match self.world.take_answer(token).map(|answer| answer.result) {
+            Some(Err(error)) => self.log(|| format!("  refused: {error}")),
+            _ => {
+                self.log(|| "  as soon as it can".into());
+                self.count(Fault::ReshapeCancelled);
+            }
+        }
+        Ok(())
+    }
+
     /// The shape to which an array with this superblock changes; none if there is no such shape.
     fn wished(&mut self, now: &Superblock, wish: ShapeWish) -> Option<ShapeFields> {
         let mut new = fields_of(now);

@@ -82,9 +82,9 @@ impl Set {
         }
         self.change = change.map(|change| {
             let drives = status.members.iter().filter_map(|member| member.drive);
-            let start = |drive| Some((drive, superblock_on(world, drive)?.new_data_offset()));
-            let starts = drives.filter_map(start).collect();
             let (new, direction) = (geometry_of(&change.new, common.size), change.direction);
+            let start = |drive| Some((drive, start_in(&new, &superblock_on(world, drive)?)));
+            let starts = drives.filter_map(start).collect();
             SetChange { new, direction, starts, position: change.position }
         });
     }
@@ -166,15 +166,24 @@ impl Set {
         let Some(change) = &self.change else { return Ok(rows(&self.geometry, members, false).collect()) };
         let superblocks = members.iter().filter_map(|(_, drive, _)| superblock_on(world, *drive));
         let newest = superblocks.max_by_key(|superblock| superblock.events);
+        let said = newest.as_ref().and_then(Superblock::change);
+        // The engine turns the change around before superblocks say so. Until then they call each side by its other name.
+        let is_before_turn = said.as_ref().zip(newest.as_ref()).is_some_and(|(said, newest)| {
+            geometry_of(&said.new, newest.size) == self.geometry && geometry_of(&said.old, newest.size) == change.new
+        });
+        let (old, new, direction) = match is_before_turn {
+            true => (&change.new, &self.geometry, change.direction.reversed()),
+            false => (&self.geometry, &change.new, change.direction),
+        };
         // A begin that did not get durable is none; an end that did is one.
         let (before, after) = change.ends(&self.geometry);
-        let position = newest.map_or(before, |newest| match newest.change() {
-            Some(found) if geometry_of(&found.new, newest.size) == change.new => found.position,
+        let position = newest.map_or(before, |newest| match said {
+            Some(said) if is_before_turn || geometry_of(&said.new, newest.size) == change.new => said.position,
             None if geometry_of(&fields_of(&newest), newest.size) == change.new => after,
             // It may still describe the change before this one.
             Some(_) | None => before,
         });
-        if let (Geometry::Parity(old), Geometry::Parity(new)) = (&self.geometry, &change.new) {
+        if let (Geometry::Parity(old), Geometry::Parity(new)) = (old, new) {
             let step = old.chunk().max(new.chunk()) * u64::from(new.data_columns());
             if !position.get().is_multiple_of(step.get()) {
                 return Err(format!("a position of a change of shape that md refuses: sector {}", position.get()));
@@ -187,9 +196,10 @@ impl Set {
         let of_new: Vec<_> = members.iter().filter(|(slot, ..)| slot.0 < change.new.members()).map(moved).collect();
         // No column of the old stripe with the position has been overwritten.
         let counts = |differing: &Differing| {
-            let geometry = if differing.is_new { &change.new } else { &self.geometry };
-            let Some((from, to)) = span_of(geometry, differing.slot, differing.row) else { return false };
-            match (change.direction, differing.is_new) {
+            let Some((from, to)) = span_of(self.geometry_with(differing), differing.slot, differing.row) else {
+                return false;
+            };
+            match (direction, differing.is_new != is_before_turn) {
                 (Direction::Forward, false) => to > position,
                 (Direction::Forward, true) => to <= position,
                 (Direction::Backward, false) => from < position,
@@ -222,6 +232,14 @@ impl Set {
             Some(change) if differing.is_new => &change.new,
             _ => &self.geometry,
         }
+    }
+}
+
+/// The start of a member's data in the new layout. Its superblock may be the one from before a turn.
+fn start_in(new: &Geometry, superblock: &Superblock) -> DriveLba {
+    match superblock.change() {
+        Some(found) if geometry_of(&found.old, superblock.size) == *new => superblock.data_offset,
+        _ => superblock.new_data_offset(),
     }
 }
 
