@@ -81,7 +81,7 @@ fn tests() -> Outcome {
         build: &["build", "--workspace", "--bins", "--tests"],
         started_by_tests: programs_of_workspace()?,
         with_tests: vec![planted_bugs()],
-        after_build: vec![examples_of_docs()],
+        after_build: Vec::new(),
     };
     run_programs(work, &[REQUIRE_PEERS])
 }
@@ -120,11 +120,6 @@ fn other(program: &str, arguments: &[&str], package: &str) -> Outcome {
 /// The optimised simulation, with the bugs that can be planted. None is, unless a run asks for one.
 const OPTIMISED: [&str; 9] =
     ["run", "--quiet", "-p", "openraid-sim", "--profile", "hunt", "--features", "planted", "--example"];
-
-/// The examples in the documentation of all libraries.
-fn examples_of_docs() -> Program {
-    run_of_cargo("workspace", "examples of the documentation", "doc-tests.log", &["test", "--workspace", "--doc"])
-}
 
 /// Each bug that can be planted in the engine is found by the run that found it before, or by one of the next.
 fn planted_bugs() -> Program {

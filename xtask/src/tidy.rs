@@ -33,6 +33,10 @@ const PRIVATE: &[(&str, &str)] = &[
 ];
 /// What may hold other characters than ASCII.
 const NOT_ASCII: &[&str] = &["docs/", "README.md", "console/", "models/"];
+/// The languages of code blocks in documentation that rustdoc takes for no example.
+const NO_EXAMPLES: &[&str] = &["text", "toml"];
+/// A line of documentation that begins so is code: the blank after the slashes, and four more.
+const INDENTED_CODE: &str = "     ";
 /// The sections of a decision, in this order.
 const CHOICE_WORDS_MAX: usize = 210;
 
@@ -73,6 +77,7 @@ fn check(file: &SourceFile, complaints: &mut Vec<String>) {
     }
     if file.is("rs") {
         silent_skips(file, text, complaints);
+        examples(file, text, complaints);
         rust(file, text, complaints);
     }
     if file.path.starts_with("docs/decisions/") && file.is("md") {
@@ -134,6 +139,26 @@ fn silent_skips(file: &SourceFile, text: &str, complaints: &mut Vec<String>) {
             let remedy = "write it to std::io::stderr(), or let the test fail";
             complaints.push(format!("{}:{number}: nobody sees that this test is skipped; {remedy}", file.path));
         }
+    }
+}
+
+/// An example in documentation that rustdoc would build and run. The whole check does not start rustdoc, so none may be there.
+fn examples(file: &SourceFile, text: &str, complaints: &mut Vec<String>) {
+    let (mut in_fence, mut after_blank) = (false, true);
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        let Some(line) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            (in_fence, after_blank) = (false, true);
+            continue;
+        };
+        let fence = ["```", "~~~"].iter().find_map(|fence| line.trim_start().strip_prefix(fence));
+        let opens = fence.is_some_and(|language| !in_fence && !NO_EXAMPLES.contains(&language.trim()));
+        let is_indented = fence.is_none() && !in_fence && after_blank && line.starts_with(INDENTED_CODE);
+        if opens || is_indented {
+            complaints.push(format!("{}:{number}: no check runs an example here; write a test", file.path));
+        }
+        in_fence ^= fence.is_some();
+        after_blank = line.trim().is_empty();
     }
 }
 
@@ -314,6 +339,16 @@ mod tests {
         assert!(complaints("docs/decisions/x.md", "# X\n\n## Y\n\n**Y is so.** Why.\n").contains("Rejected"));
         assert!(complaints("docs/decisions/x.md", &choice.replace("Why", &"why ".repeat(CHOICE_WORDS_MAX)))
             .contains("more than"));
+    }
+
+    #[test]
+    fn no_example_in_documentation_goes_unseen() {
+        for seen in ["```\n/// f();\n/// ```", "```rust,no_run\n/// ```", "~~~\n/// ~~~", "A.\n///\n///     f();"] {
+            let text = format!("/// {seen}\nfn f() {{}}\n");
+            assert!(complaints("a/tests/b.rs", &text).contains("no check runs an example"), "{text}");
+        }
+        let texts = "/// ```text\n///     f\n///\n///     g\n/// ```\n/// - A\n///     list.\nfn f() {}\n//     g\n";
+        assert_eq!(complaints("a/tests/b.rs", texts), "");
     }
 
     #[test]
