@@ -11,7 +11,7 @@ pub fn bless() -> Outcome {
     for (path, package, program) in GOLDEN {
         let remake = || {
             cargo(&["build", "--quiet", "-p", package], &[])?;
-            let content = cargo_output(&["run", "--quiet", "-p", package, "--bin", program])?;
+            let content = cargo_output(&["run", "--quiet", "-p", package, "--bin", program], &[])?;
             fs::write(root().join(path), content).map_err(|error| format!("{path}: {error}"))
         };
         run_all(&[(*path, &remake)])?;

@@ -34,7 +34,7 @@ pub fn licences() -> Outcome {
         "--format",
         "{p}|{l}|",
     ];
-    let tree = cargo_output(&arguments)?;
+    let tree = cargo_output(&arguments, &[])?;
     let here = root().to_string_lossy().into_owned();
     let mut complaints = complaints(&String::from_utf8_lossy(&tree), &rules, &here);
     complaints.sort();

@@ -1,7 +1,7 @@
 //! Test programs, several at once. `cargo test` runs one after the other, and most of them wait: for a guest kernel, for a
 //! server, for a clock of the protocol.
 
-use crate::step::{at_root, cargo_messages, nice, Outcome};
+use crate::step::{at_root, cargo_messages, judging, nice, Outcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{read, File};
 use std::io::Write;
@@ -56,6 +56,8 @@ const LONG: [&str; 12] = [
 pub struct TestRun<'a> {
     /// The arguments of cargo that build test programs.
     pub build: &'a [&'a str],
+    /// Whether that build judges the sources as clippy does: the first package with a fault ends it, and no further test starts.
+    pub judges: bool,
     /// The other programs of that build that tests start: no test starts before all of them are there.
     pub started_by_tests: Vec<String>,
     /// Programs that do not need that build, and begin with the first tests.
@@ -96,6 +98,11 @@ impl Queue {
         });
         drop(line);
         self.changed.notify_all();
+    }
+
+    /// Nothing that waits will run.
+    fn clear(&self) {
+        self.line().programs.clear();
     }
 
     /// No more will come.
@@ -146,6 +153,9 @@ pub fn run_programs(work: TestRun<'_>, environment: &[(&str, &str)]) -> Outcome 
             });
         }
         let built = build(work, &queue);
+        if built.is_err() {
+            queue.clear();
+        }
         queue.complete();
         built
     })?;
@@ -161,7 +171,14 @@ fn build(work: TestRun<'_>, queue: &Queue) -> Outcome {
     let mut missing: BTreeSet<String> = work.started_by_tests.into_iter().collect();
     let mut held = work.with_tests;
     let mut count = 0;
-    cargo_messages(STEP_BACK, work.build, |message| {
+    let mut faults = 0;
+    let environment = if work.judges { judging().to_vec() } else { Vec::new() };
+    cargo_messages(STEP_BACK, work.build, &environment, |message| {
+        faults += usize::from(is_fault(message));
+        // A package's faults come before its file.
+        if work.judges && faults > 0 && message["reason"] == "compiler-artifact" {
+            return Err(format!("{faults} faults in the sources, see above"));
+        }
         if let Some(program) = program(message) {
             let parts = parts(program)?;
             count += parts.len();
@@ -182,15 +199,21 @@ fn build(work: TestRun<'_>, queue: &Queue) -> Outcome {
     Ok(())
 }
 
+/// Does a message of cargo's show a lint's warning? Dependencies have none: cargo has their warnings off.
+fn is_fault(message: &serde_json::Value) -> bool {
+    message["reason"] == "compiler-message" && message["message"]["code"]["code"].is_string()
+}
+
 /// The test program that a message of cargo names.
 fn program(message: &serde_json::Value) -> Option<Program> {
     let path = PathBuf::from(message["executable"].as_str()?);
-    if message["profile"]["test"] != true {
+    let (kind, name) = (message["target"]["kind"][0].as_str()?, message["target"]["name"].as_str()?);
+    // A benchmark is built as a test.
+    if message["profile"]["test"] != true || kind == "bench" {
         return None;
     }
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf();
     let package = folder.file_name()?.to_str()?.to_owned();
-    let (kind, name) = (message["target"]["kind"][0].as_str()?, message["target"]["name"].as_str()?);
     let title =
         if kind == "test" { format!("{package}: tests/{name}.rs") } else { format!("{package}: {kind} {name}") };
     let log = path.with_extension("log");

@@ -210,7 +210,7 @@ fn imports() -> Outcome {
         "--format",
         "|{p}",
     ];
-    let output = cargo_output(&arguments)?;
+    let output = cargo_output(&arguments, &[])?;
     let complaints = foreign_imports(&String::from_utf8_lossy(&output));
     verdict(&complaints)
 }
@@ -270,7 +270,7 @@ const PLANTED: &str = "planted";
 fn no_planted_bugs() -> Outcome {
     let arguments =
         ["tree", "--workspace", "--edges", "all", "--target", "all", "--prefix", "none", "--format", "{p}|{f}"];
-    let output = cargo_output(&arguments)?;
+    let output = cargo_output(&arguments, &[])?;
     verdict(&planted_packages(&String::from_utf8_lossy(&output)))
 }
 

@@ -24,7 +24,7 @@ struct Package {
 
 /// Check what changed since the last push, and what builds on that.
 pub fn quick() -> Outcome {
-    let packages = packages(&cargo_output(&["metadata", "--no-deps", "--format-version", "1"])?)?;
+    let packages = packages(&cargo_output(&["metadata", "--no-deps", "--format-version", "1"], &[])?)?;
     let reached = reached(&packages, &changed()?);
     println!(
         "{} of {} packages: {}",
@@ -42,6 +42,7 @@ pub fn quick() -> Outcome {
         let torture = if reached.contains(MACHINE) { vec![torture()?] } else { Vec::new() };
         let work = TestRun {
             build: &[&["test", "--no-run", "--lib", "--bins"], &*selected].concat(),
+            judges: false,
             started_by_tests: Vec::new(),
             with_tests: Vec::new(),
             after_build: torture,

@@ -1,6 +1,6 @@
 //! One step of a chore: a header, the work, the time it took.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -70,19 +70,34 @@ pub fn nice(by: &str, program: &Path) -> Command {
     command
 }
 
+/// The environment in which cargo builds the packages of the workspace by clippy's driver: a compiler that judges what it compiles.
+/// Two builds share their files only if both have it, or neither.
+pub fn judging() -> [(&'static str, PathBuf); 1] {
+    let next_to_cargo = cargo_program().with_file_name("clippy-driver");
+    let driver = if next_to_cargo.exists() { next_to_cargo } else { "clippy-driver".into() };
+    [("RUSTC_WORKSPACE_WRAPPER", driver)]
+}
+
 /// Take each of cargo's messages about a build as it comes. Messages for a person are shown. A message that is not taken ends the
 /// build.
 pub fn cargo_messages(
     step_back: &str,
     arguments: &[&str],
+    environment: &[(&str, PathBuf)],
     mut take: impl FnMut(&serde_json::Value) -> Outcome,
 ) -> Outcome {
     let mut command = nice(step_back, &cargo_program());
-    command.args(arguments).arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
+    command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
+    command.arg("--message-format=json").stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cargo does not start: {error}"))?;
     let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let taken = lines.map_while(Result::ok).filter(|line| !line.is_empty()).try_for_each(|line| {
-        let message = serde_json::from_str(&line).map_err(|error| format!("a message of cargo's: {error}"))?;
+        let message: serde_json::Value =
+            serde_json::from_str(&line).map_err(|error| format!("a message of cargo's: {error}"))?;
+        let text = message["message"]["rendered"].as_str().unwrap_or_default();
+        std::io::stderr()
+            .write_all(text.as_bytes())
+            .map_err(|error| format!("what cargo says cannot be shown: {error}"))?;
         take(&message)
     });
     if taken.is_err() {
@@ -97,8 +112,9 @@ pub fn cargo_messages(
 }
 
 /// What cargo prints on its standard output.
-pub fn cargo_output(arguments: &[&str]) -> Result<Vec<u8>, String> {
-    let output = at_root(&cargo_program()).args(arguments).output();
+pub fn cargo_output(arguments: &[&str], environment: &[(&str, PathBuf)]) -> Result<Vec<u8>, String> {
+    let environment = environment.iter().map(|(name, value)| (name, value));
+    let output = at_root(&cargo_program()).args(arguments).envs(environment).output();
     let output = output.map_err(|error| format!("cargo does not start: {error}"))?;
     if output.status.success() {
         return Ok(output.stdout);
