@@ -23,7 +23,6 @@ pub fn ci() -> Outcome {
         ("purity", &purity),
         ("sources", &sources),
         ("clippy, and tests", &tests),
-        ("determinism", &determinism),
     ])
 }
 
@@ -40,10 +39,15 @@ pub fn lint() -> Outcome {
     ])
 }
 
-/// A build with the minimum Rust version, and all tests with the optimiser on, the long ones included.
+/// A build with the minimum Rust version, the decisions of a build that optimises little, and all tests with the optimiser on, the
+/// long ones included.
 pub fn soak() -> Outcome {
     let arguments = ["test", "--workspace", "--release", "--no-fail-fast", "--", "--include-ignored"];
-    run_all(&[("oldest Rust", &oldest), ("soak", &|| cargo(&arguments, &[SOAK, SESSIONS, REQUIRE_PEERS]))])
+    run_all(&[
+        ("oldest Rust", &oldest),
+        ("determinism", &determinism),
+        ("soak", &|| cargo(&arguments, &[SOAK, SESSIONS, REQUIRE_PEERS])),
+    ])
 }
 
 /// Every benchmark of the workspace. `--benches` would also build libraries and programs, which have none.
@@ -82,7 +86,7 @@ fn tests() -> Outcome {
         judges: true,
         started_by_tests: programs_of_workspace()?,
         with_tests: vec![planted_bugs()],
-        after_build: Vec::new(),
+        after_build: vec![same_decisions()?],
     };
     run_programs(work, &[REQUIRE_PEERS])
 }
@@ -122,6 +126,14 @@ fn other(program: &str, arguments: &[&str], package: &str) -> Outcome {
 const OPTIMISED: [&str; 9] =
     ["run", "--quiet", "-p", "openraid-sim", "--profile", "hunt", "--features", "planted", "--example"];
 
+/// The chore below as one of the programs.
+fn same_decisions() -> Result<Program, String> {
+    let path = std::env::current_exe().map_err(|error| format!("the file of this program: {error}"))?;
+    let log = root().join("target/determinism.log");
+    let (package, title) = ("sim".into(), "decisions in two profiles".into());
+    Ok(Program { package, title, path, arguments: vec!["determinism".into()], folder: None, log })
+}
+
 /// Each bug that can be planted in the engine is found by the run that found it before, or by one of the next.
 fn planted_bugs() -> Program {
     Program {
@@ -134,13 +146,13 @@ fn planted_bugs() -> Program {
     }
 }
 
-/// The same seeds give the same decisions in every profile.
-fn determinism() -> Outcome {
+/// The same seeds give the same decisions in the build of the tests, and in an optimised one without its assertions.
+pub fn determinism() -> Outcome {
     let plain = cargo_output(&["run", "--quiet", "-p", "openraid-sim", "--example", "trace_hash"], &judging())?;
     let optimised = cargo_output(&[&OPTIMISED[..], &["trace_hash"]].concat(), &[])?;
     if plain.is_empty() || plain != optimised {
-        return Err("builds with and without the optimiser decide differently for the same seed".into());
+        return Err("two builds decide differently for the same seed".into());
     }
-    println!("{} runs, the same decisions with and without the optimiser", plain.split(|b| *b == b'\n').count() - 1);
+    println!("{} runs, the same decisions in both builds", plain.split(|b| *b == b'\n').count() - 1);
     Ok(())
 }

@@ -52,6 +52,7 @@ const COMMANDS: &[Chore] = &[
     ("licences", licences::licences, "licences, bans and sources of dependencies"),
     ("deny", deny::deny, "the same by cargo-deny, which is installed if it is missing"),
     ("docs", docs::docs, "build the book of docs/ and follow its links; mdbook is installed if it is missing"),
+    ("determinism", ci::determinism, "the same seeds give the same decisions in two builds; a part of ci and of soak"),
     ("bless", bless::bless, "make golden files again from their oracles"),
     (
         "oldest",
