@@ -46,6 +46,8 @@ run: ## build and start the demo: eight file-backed drives, an array, an NBD exp
 test: export CARGO_INCREMENTAL ?= 0
 # A panic names its line without them, and they take an eighth of the compiler's time.
 test: export CARGO_PROFILE_DEV_DEBUG ?= 0
+# Engine, models and simulation run a third faster for a seventh more of the compiler's time.
+test: export CARGO_PROFILE_DEV_OPT_LEVEL ?= 2
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
 	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES) $(PAGES)
 	@tools/unpack $(RULES)
