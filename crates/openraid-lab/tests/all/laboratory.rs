@@ -401,8 +401,6 @@ fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     let lines: Vec<&str> =
         advice.iter().filter_map(serde_json::Value::as_str).filter(|one| one.contains(": a cache of ")).collect();
     assert!(lines.len() == 1 && lines[0].starts_with("raid10x4: a cache of 128 MiB instead of 32: "), "{advice:?}");
-    let text = lab.line(&line.replace("0,10", "10")).expect(0).text();
-    assert!(text.contains("P99") && text.contains(lines[0]), "{text}");
     // Without a cache there is nothing to say.
     let none =
         lab.line("plan --drives 4 --system intel-rst --levels 10 --effort quick --range --json").expect(0).json();
@@ -418,11 +416,15 @@ fn a_plan_is_for_the_served_configuration_and_names_the_caches() {
     // `serve` has no cache unless it is given one, and writes through.
     assert_eq!((&served["caches"]["write_back"], &served["caches"]["controller_bytes"]), (&false.into(), &0.into()));
     let text = lab.line(plan).expect(0).text();
+    let advice: Vec<&str> =
+        served["advice"].as_array().expect("a list").iter().map(|one| one.as_str().expect("a text")).collect();
+    assert!(advice.len() == 3 && advice.iter().all(|one| text.contains(one)) && text.contains("P99"), "{text}");
     let first = "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, on openraid, write-through, no cache, drive caches on\n";
     assert!(text.starts_with(first), "{text}");
-    let back = lab.line(&format!("{plan} --levels 10 --cache wb")).expect(0).text();
-    assert!(back.starts_with(
-        "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, on openraid, write-back cache 256 MiB, drive caches on\n"
+    let pair =
+        "plan --drives 2 --drive exos_x18_18tb --load file-server --depth 16 --levels 1 --effort quick --cache wb";
+    assert!(lab.line(pair).expect(0).text().starts_with(
+        "2 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, on openraid, write-back cache 256 MiB, drive caches on\n"
     ));
     // Mirrors are a third faster. The text says so and how certain that is.
     let against = &served["comparisons"][0];
@@ -578,8 +580,7 @@ fn a_load_that_cannot_be_measured_is_wrong_usage_with_a_reason() {
 #[test]
 fn a_killed_review_continues_and_has_the_same_result() {
     let lab = Lab::new("killed");
-    let review =
-        "review --target sim:3ware-9650se --arrays single,raid5x4 --methods sequential --effort quick --jobs 1";
+    let review = "review --target sim:3ware-9650se --arrays single --methods sequential --effort quick --jobs 1";
     let words = format!("{review} --out cut");
     let mut child = lab
         .command(&words.split_whitespace().collect::<Vec<_>>())
@@ -597,7 +598,7 @@ fn a_killed_review_continues_and_has_the_same_result() {
     child.kill().expect("killed");
     child.wait().expect("waited for");
     let before = kept();
-    assert!((3..96).contains(&before) && !lab.path("cut/results.json").exists(), "{before} cells");
+    assert!((3..24).contains(&before) && !lab.path("cut/results.json").exists(), "{before} cells");
     let first = fs::read_dir(&cells).expect("cells").filter_map(Result::ok).find(is_cell).expect("a cell").path();
     let written = fs::metadata(&first).and_then(|known| known.modified()).expect("a time");
     lab.line(&words).expect(0);
