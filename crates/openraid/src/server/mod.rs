@@ -24,6 +24,7 @@ mod named;
 pub mod news;
 mod offline;
 mod orders;
+mod path;
 mod patrol;
 pub mod problems;
 mod pulled_drives;

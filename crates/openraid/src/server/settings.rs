@@ -8,15 +8,13 @@ use openraid_core::admin::{AdminCommand, Policy, Unprotected, WriteCache};
 use openraid_core::settings::Needs;
 use openraid_format::{MdLevel, MinorVersion, Superblock};
 use openraid_runtime::service::ServiceStatus;
-use openraid_status::shell::command_with;
 
 use super::drive_cache::DriveCacheOption;
 use super::members::set_status;
 use super::view::{unprotected, ServedArray};
-use super::{ListenAddress, Server};
+use super::Server;
 use crate::control::ServerAnswer;
 use crate::exit::Failure;
-use crate::host_path::{self, PATH};
 use crate::kept::{KeptSettings, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::output;
 use crate::settings;
@@ -69,31 +67,6 @@ impl Server {
             text.push_str(&format!("\nnote: {note}"));
         }
         self.done(text, name)
-    }
-
-    /// Change how NVMe hosts reach an array by the addresses of this server.
-    pub(super) fn set_path(&self, name: &str, state: &str) -> Result<ServerAnswer, Failure> {
-        let path = host_path::read(state).map_err(Failure::usage)?;
-        let served = self.find(name)?;
-        self.registry.refuse_if_locked()?;
-        let has_paths = self.listens.iter().any(|address| matches!(address, ListenAddress::Nvme(_)));
-        let is_blocked = served.access == Access::Blocked;
-        // The service does not know an array that is blocked. It is offered with this state later.
-        if !(is_blocked && has_paths) {
-            self.handle.set_path(served.array, path).map_err(|error| Failure::from(error).of(name))?;
-        }
-        self.change_served(name, |served| served.path = path);
-        let notes = self.keep(&served, &[(PATH.into(), state.into())], None);
-        let notes: String = notes.iter().map(|note| format!("\nnote: {note}")).collect();
-        let unblock = || format!("it is blocked, until `{}`", command_with("set", [name], "access=read-write"));
-        let why = is_blocked.then(unblock).or_else(|| served.refused.clone());
-        let text = match why {
-            Some(why) => {
-                format!("{name}: NVMe hosts find the paths to this server {state} when they are served again: {why}")
-            }
-            None => format!("{name}: NVMe hosts are told that the paths to this server are {state}"),
-        };
-        self.done(text + &notes, name)
     }
 
     /// The effect of settings. Nothing is changed.
@@ -154,7 +127,12 @@ impl Server {
     }
 
     /// Store the settings for the next start. Returns the failures, one a line.
-    fn keep(&self, served: &ServedArray, settings: &[(String, String)], journalled: Option<bool>) -> Vec<String> {
+    pub(super) fn keep(
+        &self,
+        served: &ServedArray,
+        settings: &[(String, String)],
+        journalled: Option<bool>,
+    ) -> Vec<String> {
         if settings.is_empty() {
             return Vec::new();
         }
