@@ -396,12 +396,6 @@ impl Sets {
                 self.changed(id, Change::Marks);
             }
             Owner::CleanFlush => set.mark.end_flush(),
-            Owner::BitmapFlush => {
-                let is_last = set.bitmap.as_mut().is_some_and(Bitmap::end_flush);
-                if is_last && set.health() == Health::Optimal && !set.has_failed_flush() {
-                    set.clear_marked();
-                }
-            }
             Owner::SessionFlush => set.journal.flush_ended(),
             _ => unreachable!("these go elsewhere"),
         }

@@ -1,4 +1,4 @@
-//! Driving the sets: their tasks in units with a rate limit, checkpoints, the clean mark, and clearing bitmap bits.
+//! Driving the sets: their tasks in units with a rate limit, checkpoints, and the clean mark.
 //!
 //! ```text
 //!  pump_set: intent -> session -> metadata -> partial parity log -> bitmap -> start_task -> pump_task -> repairs
@@ -9,10 +9,11 @@
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
-use crate::admin::{Health, TaskKind};
+use crate::admin::TaskKind;
 use crate::array::changes::Change;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
+use crate::background::bitmap::{bitmap_deadline, pump_bitmap_age};
 use crate::background::pace::keep_minimum;
 use crate::background::repair::pump_repairs;
 use crate::background::reshape::{on_unit_moved, pump_reshape, reshape_deadline, store_position};
@@ -75,27 +76,6 @@ pub(crate) fn pump_intent(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     }
     sets.changed(id, Change::Marks);
     true
-}
-
-fn pump_bitmap_age(sets: &mut Sets, id: SetId, call: &mut Call) {
-    let (now, delay) = (call.now(), call.limits().bitmap_clear_delay);
-    let set = sets.get_mut(id);
-    let optimal = set.health() == Health::Optimal && set.tasks.task.is_none() && !set.has_failed_flush();
-    let Some(bitmap) = &mut set.bitmap else { return };
-    if now < bitmap.next_look() || bitmap.flushes() > 0 || !optimal {
-        return;
-    }
-    bitmap.look_again_at(now + delay);
-    if !bitmap.age() {
-        return;
-    }
-    let issued = sets.flush_members(id, Owner::BitmapFlush, call);
-    let set = sets.get_mut(id);
-    set.bitmap.as_mut().expect("just seen").begin_flushes(issued);
-    if issued == 0 {
-        set.clear_marked();
-        sets.look();
-    }
 }
 
 /// The next unit of a set's task, if it may begin now.
@@ -279,12 +259,7 @@ pub(crate) fn deadline_of(set: &Set, ops: &Ops, limits: &Limits) -> Option<(Inst
     let held = || journal_holds(set) || !set.journal.may_be_clean();
     let quiet_since = set.mark.quiet_since().filter(|_| !held() && !set.has_failed_flush());
     let clean = quiet_since.map(|since| (since + limits.clean_delay, Wake::CleanMark));
-    let quiet = || set.tasks.task.is_none() && !set.has_failed_flush() && set.health() == Health::Optimal;
-    let bitmap = set
-        .bitmap
-        .as_ref()
-        .filter(|b| quiet() && b.has_clearable_bits() && b.flushes() == 0)
-        .map(|b| (b.next_look(), Wake::Bitmap));
+    let bitmap = bitmap_deadline(set).map(|at| (at, Wake::Bitmap));
     let task = set
         .tasks
         .current()

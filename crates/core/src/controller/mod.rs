@@ -38,6 +38,7 @@ use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 use crate::actions::{Actions, ReplyStatus};
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Arrays;
+use crate::background::bitmap::on_bitmap_flushed;
 use crate::background::pump::{pump_set, store_checkpoint};
 use crate::cache::Cache;
 use crate::call::{Base, Call};
@@ -273,6 +274,7 @@ impl Controller {
                     store_checkpoint(&mut self.sets, self.base.planted, command.set());
                 }
             }
+            Owner::BitmapFlush => on_bitmap_flushed(self.sets.get_mut(command.set())),
             Owner::PplLog => on_log_written(&mut self.sets, command.set(), command.slot()),
             Owner::PplFlush => on_ppl_flushed(&mut self.sets, command.set()),
             Owner::PplSetup => on_ppl_setup(&mut self.sets, command.set()),
