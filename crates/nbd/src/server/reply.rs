@@ -144,42 +144,15 @@ fn clipped(message: &str) -> &str {
     &message[..end]
 }
 
-fn push_error_chunk(
-    out: &mut Vec<u8>,
-    cookie: Cookie,
-    error: NbdError,
-    message: &str,
-    offset: Option<ArrayOffset>,
-    last: bool,
-) {
+/// Appends an error of the whole request. Messages above 4096 bytes are cut. The protocol also has an error at an offset,
+/// which says which bytes of a read are good; a server that knows only that a request failed has no use for it.
+pub fn chunk_error(out: &mut Vec<u8>, cookie: Cookie, error: NbdError, message: &str, last: bool) {
     let message = clipped(message).as_bytes();
     let message_length = u16::try_from(message.len()).expect("messages are clipped to 4096 bytes");
-    let kind = if offset.is_some() { chunk::ERROR_OFFSET } else { chunk::ERROR };
-    let length = 6 + message.len() + if offset.is_some() { 8 } else { 0 };
-    out.extend_from_slice(&chunk_head::<CHUNK_BYTES>(cookie, kind, length_u32(length), last));
+    out.extend_from_slice(&chunk_head::<CHUNK_BYTES>(cookie, chunk::ERROR, length_u32(6 + message.len()), last));
     out.extend_from_slice(&error.code().to_be_bytes());
     out.extend_from_slice(&message_length.to_be_bytes());
     out.extend_from_slice(message);
-    if let Some(offset) = offset {
-        out.extend_from_slice(&offset.get().to_be_bytes());
-    }
-}
-
-/// Appends an error of the whole request. Messages above 4096 bytes are cut.
-pub fn chunk_error(out: &mut Vec<u8>, cookie: Cookie, error: NbdError, message: &str, last: bool) {
-    push_error_chunk(out, cookie, error, message, None, last);
-}
-
-/// Appends an error at an offset inside the request's range: the bytes that were sent before are valid.
-pub fn chunk_error_at(
-    out: &mut Vec<u8>,
-    cookie: Cookie,
-    error: NbdError,
-    message: &str,
-    offset: ArrayOffset,
-    last: bool,
-) {
-    push_error_chunk(out, cookie, error, message, Some(offset), last);
 }
 
 /// Appends the extents of one context, in answer to a block status request. The extents are consecutive and begin at

@@ -52,15 +52,11 @@ fn chunks_have_the_bytes_of_the_protocol_document() {
 }
 
 #[test]
-fn error_chunks_carry_message_and_place() {
+fn error_chunks_carry_a_message() {
     let mut out = Vec::new();
     chunk_error(&mut out, COOKIE, NbdError::InputOutput, "disk", true);
     let head = [0x66, 0x8e, 0x33, 0xef, 0, 1, 0x80, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 10];
     assert_eq!(out, [&head[..], &[0, 0, 0, 5, 0, 4], b"disk"].concat());
-    out.clear();
-    chunk_error_at(&mut out, COOKIE, NbdError::InputOutput, "disk", ArrayOffset(0x1234), false);
-    let head = [0x66, 0x8e, 0x33, 0xef, 0, 0, 0x80, 2, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 18];
-    assert_eq!(out, [&head[..], &[0, 0, 0, 5, 0, 4], b"disk", &[0, 0, 0, 0, 0, 0, 0x12, 0x34]].concat());
 }
 
 #[test]
