@@ -6,7 +6,8 @@
 //!  faulty, order, removed, unknown: stays out until an order adds it
 //! ```
 //!
-//! md's superblocks record that a member left, but not why. So the registry has the reason.
+//! md's superblocks record that a member left, but not why. So the registry has the reason. A member whose
+//! errors a removal follows has vanished: `core/src/array/member.rs :: lose_member`.
 
 use openraid_core::reason::FailReason;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when.
+//! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when,
+//! and takes each begin and end through a pair of generations; `superblock_io.rs` writes a generation to half of the members,
+//! then to the other half.
 
 use alloc::vec::Vec;
 use openraid_format::{FeatureMap, MdLevel, Superblock};
