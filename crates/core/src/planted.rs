@@ -105,17 +105,17 @@ flaws! {
     AnswerAheadOfPosition = "answer-ahead-of-position", "hosts write to the new side before its position is durable";
     /// Rule S5.
     EndUnguarded = "end-unguarded", "the end of a change of shape is recorded without the mark that md does not know";
-    /// Rule S7.
+    /// Rule S6.
     GrownTooEarly = "grown-too-early", "the new capacity is offered before the end of a change of shape is durable";
-    /// Rule S8.
+    /// Rule S7.
     LostBecomesZero = "lost-becomes-zero", "a block that no member has becomes zeroes at its new place";
     /// A resync covers both sides.
     BitForOneSide = "bit-for-one-side", "a resync by the bitmap in a change of shape covers the old side only";
-    /// Rule S12.
+    /// A member that is filled is read only where it has been filled.
     NewMemberTrusted = "new-member-trusted", "a member that is filled in a change of shape is read as if it had everything";
     /// Each superblock is of one moment.
     TurnBesideRecord = "turn-beside-record", "a change of shape turns around or ends while superblocks are being written";
-    /// Rule S13.
+    /// Rule S9.
     LateRead = "late-read", "places are read for a move and written over while operations with the old map of them are under way";
 }
 

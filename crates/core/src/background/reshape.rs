@@ -13,11 +13,11 @@
 //! - A stretch is *closed* when no write can reach it: writes that come wait, and the epoch of those before has ended.
 //! - Nothing is written at or beyond `free`: a restart at the recorded position finds all that it needs (S2). The room that
 //!   a record frees is used after the epoch that was running then has ended, because a read may still use the old places
-//!   (S13).
+//!   (S9).
 //! - A position is recorded after a flush of all members (S3). Hosts use the new side up to there, so no write that was
 //!   acknowledged is ever moved again (S4).
 //! - At the end all members get the new shape with a mark that md does not know, and then without it (S5). Then hosts get
-//!   the new capacity (S7).
+//!   the new capacity (S6).
 
 use openraid_units::{Instant, Nanos, Sectors, SetId};
 
@@ -232,7 +232,7 @@ fn begin_units(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bo
 /// Flush the members for the next record, if one is due.
 fn begin_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     let set = sets.get_mut(id);
-    // A lost block is in the logs of its new places before the position passes it (S8).
+    // A lost block is in the logs of its new places before the position passes it (S7).
     if set.tasks.has_flushes() || set.is_durability_lost() || !set.is_failure_durable() {
         return false;
     }

@@ -339,7 +339,7 @@ impl ReshapeTask {
         let has_moved = self.moved > self.recorded && self.stage == MoveStage::Moving && !self.is_at_turn();
         let is_stuck = self.in_flight == 0 && self.next_unit().is_none() && self.closing == self.closed;
         let is_due = self.is_awaited || self.gives_way || is_stuck || now >= self.next_record;
-        // A position that both directions can express, if there is one: a change can turn around there (S11).
+        // A position that both directions can express, if there is one: a change can turn around there (S8).
         let whole = self.moved - self.moved % self.turn;
         let to = if whole > self.recorded { whole } else { self.moved };
         (has_moved && is_due).then_some(to)

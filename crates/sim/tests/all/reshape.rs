@@ -65,7 +65,7 @@ fn run_to_the_end(rig: &mut Rig, cuts: bool, lost: bool) -> u32 {
     count
 }
 
-/// Sectors that cannot be read before a change cannot be read after it, and all others can (S8).
+/// Sectors that cannot be read before a change cannot be read after it, and all others can (S7).
 #[test]
 fn lost_sectors_stay_lost_at_their_new_places() {
     for seed in seeds(20, 1000) {

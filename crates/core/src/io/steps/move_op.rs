@@ -11,7 +11,7 @@
 //!
 //! If a part cannot be read, the range is moved in bands: the rows of one block in all columns of a new stripe, or one block
 //! of a set without parity. A block that no member has is entered in the bad-block logs of its new places, with the parity
-//! of its rows, after the band is written (S8).
+//! of its rows, after the band is written (S7).
 
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
