@@ -254,12 +254,12 @@ macro_rules! settings {
 // One entry: the field with its default, the name, the possible values, what it needs, and a line of help. `openraid
 // set`, the configuration file, `show`, `--json` and docs/settings.md follow.
 settings! {
-    /// Maximum rate of rebuild and resync, in sectors of each member a second; zero means no limit.
+    /// Maximum rate of rebuild, replace, resync and change of shape, in sectors of each member a second; zero means no limit.
     rebuild_rate: Sectors = Sectors::mib(200), "rebuild.rate", Rate(), Nothing,
-        "maximum rate of rebuild and resync, for each member and second";
-    /// Rate that a rebuild or resync has while hosts keep the drives busy, in sectors of each member a second; zero means none.
+        "maximum rate of rebuild, replace, resync and change of shape, for each member and second";
+    /// Rate that these tasks have while hosts keep the drives busy, in sectors of each member a second; zero means none.
     rebuild_minimum: Sectors = Sectors::mib(20), "rebuild.minimum", Rate(), Nothing,
-        "rate of rebuild and resync that hosts do not press further down, for each member and second";
+        "rate of rebuild, replace, resync and change of shape that hosts do not press further down, for each member and second";
     /// Maximum rate of check and repair, in sectors of each member a second; zero means no limit.
     scrub_rate: Sectors = Sectors::mib(100), "scrub.rate", Rate(), Nothing,
         "maximum rate of check and repair, for each member and second";
@@ -276,7 +276,7 @@ settings! {
         "whether the server's cache keeps data that was read";
     /// Number of operations of a background task at once.
     background_depth: u32 = 8, "background.depth", Number(1, WINDOW_ROWS_MAX), Nothing,
-        "number of operations of a rebuild, resync, check or repair at once";
+        "number of operations of a background task at once";
     /// The read-ahead. For a nested array the setting of its first span counts.
     read_ahead: ReadAhead = ReadAhead::Adaptive, "read-ahead", Words(ReadAhead), Cache,
         "data to read before hosts request it: none, the data after every read (always), or after sequential reads (adaptive)";

@@ -33,7 +33,7 @@ const OTHERS: [ProgramSetting; 4] = [
         name: DRIVE_CACHE,
         default: "unchanged",
         values: "on, off, unchanged",
-        needs: "drives of SCSI, SAS, SATA or virtio",
+        needs: "drives of SCSI, SAS, SATA, USB or virtio",
         help: "the write caches inside the members' drives; unchanged: as they were found",
     },
     ProgramSetting {

@@ -23,8 +23,7 @@ macro_rules! events {
                 }
             }
 
-            /// Its level, if the state has no other one: `CertificateExpires`, `DegradedArray`, `Fail`,
-            /// `DrivePredictiveFailure`, `DriveWorn`, `MemberDisplaced` and `StateUnwritable` may have another one.
+            /// Its level, if the state has no other one, as [`EventName::about`] says.
             #[must_use]
             pub const fn level(self) -> Level {
                 match self {
@@ -90,7 +89,7 @@ events! {
     MemberReturned Info "A former member was plugged in again and was added."
     MemberStaysOut Warning "A former member has returned and is not added automatically."
     MismatchesFound Warning "The last check has left mismatches."
-    NewArray Info "An array of drives that were plugged in was found."
+    NewArray Info "An array was started, or a failed one started again, because its drives are there."
     NoRoom Critical "The storage of a member is full: writes that need room are refused."
     NotProtected Warning "The journal does not protect an array although its policy asks for it."
     NoticesLost Warning "More notices came than could be recorded."
@@ -116,7 +115,7 @@ events! {
     RowCorrected Info "Members that did not match were corrected."
     RowMismatch Warning "Members do not match."
     Schedule Info "A schedule has started, paused or ended a check."
-    SectorLost Critical "Sectors cannot be read, and no redundancy is left to restore them."
+    SectorLost Critical "Sectors of a member cannot be read or restored. The alarm is a warning if the other members have the data."
     SectorRepaired Info "A sector could not be read and was rewritten from redundancy."
     ServerStarted Info "The server has started."
     ServerStopped Info "The server has ended."
@@ -126,7 +125,7 @@ events! {
     SpareRefused Warning "A spare cannot be used."
     SpareTaken Info "A spare was added to an array."
     SparesMissing Warning "A spare of the configuration file is not in its array."
-    StartProblem Warning "Something could not be started as configured."
+    StartProblem Warning "Something could not be started as configured. The alarm is critical for the registry, the console, users and tokens."
     StateUnwritable Warning "Alarms, settings, members or marks of arrays cannot be stored. Critical if writes wait for that."
     StoodStill Warning "The server did not run for some time."
     StopFailed Critical "An array could not be stopped."

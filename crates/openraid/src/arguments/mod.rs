@@ -101,7 +101,7 @@ pub enum Verb {
     Forget(ForgetArguments),
     /// Find arrays among the files of a folder or among block devices
     Scan(ScanArguments),
-    /// Serve arrays over NBD, in the foreground
+    /// Serve arrays over NBD and NVMe/TCP, in the foreground
     Serve(Box<ServeArguments>),
     /// List the events of arrays and servers, also of earlier servers; acknowledge them
     Events(EventsArguments),
@@ -110,7 +110,7 @@ pub enum Verb {
     Alarms(AlarmsArguments),
     /// Check a configuration file, or show the desired state in force
     Config(ConfigArguments),
-    /// Have a running server read its configuration file again; no client is disconnected
+    /// Have a running server read its configuration file again
     Reload,
     /// Print a link that signs in to the console once, or a token for scripts
     Login(LoginArguments),
@@ -130,7 +130,7 @@ pub enum Verb {
     Remove(MemberArguments),
     /// Copy a working member to a new drive, which then replaces it
     Replace(ReplaceArguments),
-    /// Change the shape of a served array: more members, another chunk or layout
+    /// Change the shape of a served array: level, members, chunk or layout
     #[command(visible_alias = "grow")]
     Reshape(Box<ReshapeArguments>),
     /// Add, remove or list hot spares
@@ -154,7 +154,7 @@ pub enum Verb {
                             inaccessible path hosts wait, or use another path."
     )]
     Path(PathArguments),
-    /// Pause rebuild, resync and check of an array
+    /// Pause the tasks of an array: rebuild, resync, check, change of shape
     Pause(ArrayArgument),
     /// Resume after `pause`
     Resume(ArrayArgument),

@@ -75,24 +75,6 @@ fn the_page_of_events_has_the_table() {
     }
 }
 
-/// The table of alarms is written by hand: names and levels must be the ones of the program.
-#[test]
-fn the_page_of_serving_names_alarms_and_levels_that_exist() {
-    let page = fs::read_to_string(format!("{ROOT}/docs/serving.md")).expect("the page");
-    let (_, rest) = page.split_once("| Level | Alarms |\n").expect("the table");
-    let rows = rest.lines().skip(1).take_while(|line| line.starts_with('|'));
-    let mut checked = 0;
-    for row in rows {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        for word in cells[2].split('`').skip(1).step_by(2) {
-            let name = EventName::named(word).unwrap_or_else(|| panic!("no alarm has the name {word}"));
-            assert_eq!(cells[1], name.level().word(), "{word}");
-            checked += 1;
-        }
-    }
-    assert!(checked > 15, "{checked} names");
-}
-
 /// Each fault has a row in the recovery guide.
 #[test]
 fn the_recovery_guide_has_a_row_for_each_warning_and_critical_event() {
