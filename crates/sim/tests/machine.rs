@@ -14,6 +14,8 @@ mod profiles;
 mod queues;
 #[path = "machine/quirks.rs"]
 mod quirks;
+#[path = "machine/reshape.rs"]
+mod reshape;
 #[path = "machine/support.rs"]
 mod support;
 #[path = "machine/ways.rs"]

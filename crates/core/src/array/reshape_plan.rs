@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    BitmapGeometry, ChangeBegin, Direction, MdLevel, MetadataArea, ReshapeFault, ShapeFields, Superblock,
+    BitmapGeometry, ChangeBegin, Direction, MdLevel, MetadataArea, ReshapeFault, Role, ShapeFields, Superblock,
     SuperblockError,
 };
-use openraid_units::{DriveLba, Sectors, Slot};
+use openraid_units::{DriveLba, MemberLba, Sectors, Slot};
 
 use super::used_size::{SizeError, UsedSize};
 use crate::geometry::change::{ChangeError, ShapeChange, Shift};
@@ -498,6 +498,42 @@ impl ReshapePlan {
             Some(_) => Err(SuperblockError::BadReshape(ReshapeFault::NewDataOver(MetadataArea::Bitmap))),
             None => Ok(()),
         }
+    }
+
+    /// The superblocks of an array in the middle of this change, of which this percentage of the data has moved: those of `members`,
+    /// and of the `spares` that get the new slots. A model begins there; a real array comes there by moving its data.
+    ///
+    /// # Errors
+    /// A member has no room for the change.
+    ///
+    /// # Panics
+    /// The plan is of other drives, or nothing moves in it.
+    pub fn begun_at(
+        &self,
+        members: &[Superblock],
+        spares: &[Superblock],
+        percent: u8,
+    ) -> Result<Vec<Superblock>, SuperblockError> {
+        assert!(self.kind == PlanKind::Move, "nothing moves");
+        let moved = Sectors(self.change.total().get() / 100 * u64::from(percent.min(100)));
+        let boundary = self.change.boundary(moved.round_down(self.change.unit()));
+        let mut roles = members.first().expect("an array has members").roles.clone();
+        let joining: Vec<(Slot, &Superblock)> =
+            (self.from.raid_disks..self.new.raid_disks).map(Slot).zip(spares).collect();
+        joining.iter().for_each(|(slot, spare)| roles.set(spare.dev_number as usize, Role::Active(*slot)));
+        let begun = |slot: Option<Slot>, superblock: &Superblock| {
+            let mut begun = superblock.clone();
+            self.begin_on(&mut begun)?;
+            begun.roles = roles.clone();
+            begun.set_change_position(boundary)?;
+            if let Some(slot) = slot {
+                let filled = self.change.filled_at(boundary).filter(|_| self.change.fills(slot));
+                begun.set_recovery_offset(filled.map(|to| MemberLba(to.get())));
+            }
+            Ok(begun)
+        };
+        let joined = joining.iter().map(|(slot, spare)| begun(Some(*slot), spare));
+        members.iter().map(|member| begun(None, member)).chain(joined).collect()
     }
 }
 

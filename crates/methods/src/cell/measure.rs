@@ -532,6 +532,7 @@ impl Measured {
             capacity: target.facts().capacity.get(),
             notes,
             rebuild_mbps: None,
+            reshape_mbps: None,
             flags: Vec::new(),
             steady: true,
             never_asked: 0,
@@ -541,6 +542,8 @@ impl Measured {
             shares(&mut result, before, &after, elapsed);
             let filled = before.rebuilt.zip(after.rebuilt).map(|(then, now)| now.get().saturating_sub(then.get()));
             result.rebuild_mbps = filled.map(|bytes| per_second(bytes as f64) / 1e6);
+            let moved = before.moved.zip(after.moved).map(|([then, _], [now, _])| now.get().saturating_sub(then.get()));
+            result.reshape_mbps = moved.map(|bytes| per_second(bytes as f64) / 1e6);
             if !matches!(cell.pattern, Pattern::Application | Pattern::Trace(_)) {
                 let hits = after.read_hits.map_or(0, Bytes::get).saturating_sub(before.read_hits.map_or(0, Bytes::get));
                 let share = hits as f64 / result.reads.bytes.max(1) as f64;

@@ -138,6 +138,9 @@ pub struct CellResult {
     /// Rate of a rebuild during the measurement, MB (10^6 bytes) of the new member each second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebuild_mbps: Option<f64>,
+    /// Rate of a change of shape during the measurement, MB (10^6 bytes) of the array each second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reshape_mbps: Option<f64>,
     /// Reasons why the rates are not those of the drives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<Flag>,

@@ -13,12 +13,14 @@ use crate::reader::RequestTrace;
 use crate::target::SimTarget;
 use openraid_drives::DriveState;
 use openraid_models::{BusProfile, DriveProfile, Library, LookupError};
-use openraid_sim::machine::{self, ArraySpec, CachePolicy, MachineSpec};
+use openraid_sim::machine::{self, ArrayChange, ArraySpec, CachePolicy, MachineSpec};
 use openraid_units::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cache of a machine with a journal if no size is given; it is the default of a server.
 const JOURNAL_CACHE: Bytes = Bytes::mib(64);
+/// The measured part of a change of shape, in percent of all that moves.
+const HALF: u8 = 50;
 /// Times of the slow drive, in percent of a normal drive's.
 const SLOW_PERCENT: u32 = 200;
 
@@ -103,10 +105,10 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         None => system,
     };
     let array = array(cell);
-    let mut drives = regular_drives(library, cell.subject, axes, &system.drive)?;
+    let mut drives = regular_drives(library, cell.subject, array.drives(), axes, &system.drive)?;
     if axes.slow == Some(true) {
         if let [drive] = drives.as_slice() {
-            drives = vec![drive.clone(); usize::from(array.members)];
+            drives = vec![drive.clone(); usize::from(array.drives())];
         }
         if let Some(last) = drives.last_mut() {
             *last = last.clone().slowed(SLOW_PERCENT);
@@ -194,6 +196,7 @@ pub const fn drive_state(cell: &CellSpec) -> DriveState {
 fn regular_drives(
     library: &Library,
     subject: Subject,
+    count: u16,
     axes: &Axes,
     of_system: &str,
 ) -> Result<Vec<DriveProfile>, CellError> {
@@ -201,7 +204,7 @@ fn regular_drives(
     if mixed.len() < 2 {
         return regular_drive(library, subject, axes, of_system).map(|drive| vec![drive]);
     }
-    let (all, members) = (mixed.iter().map(|(count, _)| u32::from(*count)).sum::<u32>(), u32::from(subject.members()));
+    let (all, members) = (mixed.iter().map(|(count, _)| u32::from(*count)).sum::<u32>(), u32::from(count));
     if all != members && members > 1 {
         let reason = format!("{all} drives are given for an array of {members}; give as many");
         return Err(AxisError { axis: Axis::Drive, reason }.into());
@@ -211,7 +214,7 @@ fn regular_drives(
         drives.extend(vec![library.drive(name)?.clone(); usize::from(count)]);
     }
     // A single drive is the first of these.
-    drives.truncate(subject.members().into());
+    drives.truncate(count.into());
     Ok(drives)
 }
 
@@ -253,6 +256,10 @@ fn array(cell: &CellSpec) -> ArraySpec {
         ArrayState::Rebuilding => {
             array.degraded = 1;
             array.rebuilding = true;
+        }
+        ArrayState::Changing(to) => {
+            let level = to.level().unwrap_or(Level::Single);
+            array.change = Some(ArrayChange { level, members: to.members(), moved_percent: HALF });
         }
     }
     array

@@ -45,6 +45,8 @@ pub enum ArrayState {
     Degraded(u16),
     /// One member is new and being written.
     Rebuilding,
+    /// The array changes its shape to this one.
+    Changing(Subject),
 }
 
 /// One measurement.

@@ -8,10 +8,10 @@
 
 use super::PlanRequest;
 use crate::cell::{machine_spec, run_counted, ArrayState, CellError, CellResult, Level};
-use crate::target::{SimTarget, Target};
+use crate::target::{SimTarget, Target, TargetCounters};
 use openraid_models::Library;
-use openraid_sim::machine::MachineSpec;
-use openraid_units::Nanos;
+use openraid_sim::machine::{MachineError, MachineSpec};
+use openraid_units::{Bytes, Nanos};
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,7 +45,7 @@ impl Rebuild {
 
 /// Simpson's rule over the time of each byte. There is no result if the rebuild does not move at one position, or if a
 /// position has no run.
-fn hours(bytes: f64, rates: &[f64]) -> Option<f64> {
+pub(super) fn hours(bytes: f64, rates: &[f64]) -> Option<f64> {
     let [begin, middle, end] = rates else { return None };
     let slowness = (1.0 / begin + 4.0 / middle + 1.0 / end) / 6.0;
     Some(bytes / 1e6 * slowness / 3600.0).filter(|hours| hours.is_finite())
@@ -79,21 +79,32 @@ impl PlanRequest {
         percent: u8,
         events: &AtomicU64,
     ) -> Result<f64, CellError> {
-        let spec = self.rebuilding(library, level, percent)?;
-        let impossible = |error: openraid_sim::machine::MachineError| CellError::Impossible(error.to_string());
-        let mut target = SimTarget::new("rebuild", &spec, library).map_err(impossible)?;
-        let mut wait = |time: Nanos| -> Result<u64, CellError> {
-            let (until, mut done) = (target.now() + time, Vec::new());
-            while target.now() < until {
-                target.wait(until, &mut done)?;
-            }
-            let rebuilt = target.counters().and_then(|counters| counters.rebuilt);
-            rebuilt.map(|bytes| bytes.get()).ok_or_else(|| CellError::Failed("the rebuild ended at once".into()))
-        };
-        let (before, after) = (wait(IDLE_WARM)?, wait(IDLE_WINDOW)?);
-        events.fetch_add(target.machine_counters().events, Ordering::Relaxed);
-        Ok(after.saturating_sub(before) as f64 * 1e3 / IDLE_WINDOW.get() as f64)
+        let rate = idle_mbps(library, &self.rebuilding(library, level, percent)?, |counters| counters.rebuilt, events)?;
+        rate.ok_or_else(|| CellError::Failed("the rebuild ended at once".into()))
     }
+}
+
+/// The rate of a machine's background work without load, in MB/s. `work` reads how much of it is done. `None` if it ends during
+/// the measurement.
+pub(super) fn idle_mbps(
+    library: &Library,
+    spec: &MachineSpec,
+    work: fn(&TargetCounters) -> Option<Bytes>,
+    events: &AtomicU64,
+) -> Result<Option<f64>, CellError> {
+    let impossible = |error: MachineError| CellError::Impossible(error.to_string());
+    let mut target = SimTarget::new("idle", spec, library).map_err(impossible)?;
+    let mut wait = |time: Nanos| -> Result<Option<u64>, CellError> {
+        let (until, mut done) = (target.now() + time, Vec::new());
+        while target.now() < until {
+            target.wait(until, &mut done)?;
+        }
+        Ok(target.counters().and_then(|counters| work(&counters)).map(Bytes::get))
+    };
+    let (before, after) = (wait(IDLE_WARM)?, wait(IDLE_WINDOW)?);
+    events.fetch_add(target.machine_counters().events, Ordering::Relaxed);
+    let bytes = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+    Ok(bytes.map(|bytes| bytes as f64 * 1e3 / IDLE_WINDOW.get() as f64))
 }
 
 #[cfg(test)]

@@ -66,6 +66,8 @@ pub struct TargetCounters {
     pub read_hits: Option<Bytes>,
     /// Bytes of a new member that a running rebuild has filled.
     pub rebuilt: Option<Bytes>,
+    /// Bytes of the array that a running change of shape has moved, and all that move.
+    pub moved: Option<[Bytes; 2]>,
     /// Number of the engine's decisions by reason.
     pub reasons: Vec<(&'static str, u64)>,
 }

@@ -161,6 +161,7 @@ impl Target for SimTarget {
             held: Some(Bytes(found.members.iter().map(|member| member.held).sum::<u64>() * SECTOR_BYTES)),
             read_hits: Some(Bytes(cache.read_hits.saturating_sub(cache.ahead_used) * SECTOR_BYTES)),
             rebuilt: found.rebuilt.map(|sectors| Bytes(sectors * SECTOR_BYTES)),
+            moved: found.moved.map(|moved| moved.map(|sectors| Bytes(sectors * SECTOR_BYTES))),
             reasons: found.reasons.iter().map(|(reason, count)| (reason.name(), *count)).collect(),
         })
     }

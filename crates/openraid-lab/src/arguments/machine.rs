@@ -156,6 +156,7 @@ Examples:
   openraid-lab simulate raid5x4 --drive wd740gd --way write --depth 4 --effort quick --explain 3
   openraid-lab simulate raid0x6 --system intel-rst --load random --way write --depth 32 --drive-state fresh
   openraid-lab simulate raid5x4 --way write --block 4K --depth 4 --journal 2xs3500_480
+  openraid-lab simulate raid5x4 --drive exos_x18_18tb --load file-server --depth 8 --reshape raid5x5
   openraid-lab simulate raid6x8 --load trace.csv --json")]
 pub struct SimulateArguments {
     /// The array: single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60; N drives), jbodxN, linearxN
@@ -173,6 +174,9 @@ pub struct SimulateArguments {
     /// One member is being rebuilt
     #[arg(long)]
     pub rebuilding: bool,
+    /// The array changes its shape to this one meanwhile: raid4xN, raid5xN, raid6xN or raid10xN
+    #[arg(long, value_name = "ARRAY", conflicts_with_all = ["degraded", "rebuilding", "range"])]
+    pub reshape: Option<String>,
     /// Print the range of the result by estimated profile values and chance: two more runs for each estimated value
     #[arg(long)]
     pub range: bool,

@@ -4,7 +4,7 @@ use openraid_core::limits::STEPS_MAX;
 use openraid_methods::cell::{
     machine_spec, measure, run_cell, ArrayState, Caches, CellError, CellResult, CellSpec, Pattern,
 };
-use openraid_methods::plan::{uncertain, weakest, Range};
+use openraid_methods::plan::{uncertain, weakest, Range, ReshapePlace, ReshapeTime};
 use openraid_methods::reader::RequestTrace;
 use openraid_methods::report::assemble::bus_words;
 use openraid_methods::target::SimTarget;
@@ -53,6 +53,9 @@ pub struct SimulationBody<'a> {
     /// The effect of these values and of chance on the requests per second, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<Range>,
+    /// The time of the change of shape, if one was asked for. The other figures are those of its middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reshape: Option<ReshapeTime>,
     /// The busiest part of the machine, in words.
     bottleneck: Option<&'a str>,
     /// All figures of the measurement.
@@ -101,11 +104,15 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         let text = "--range: a trace sends requests at its own times, whatever the machine can do; leave it out";
         return Err(Failure::usage(text));
     }
-    let state = match (arguments.degraded, arguments.rebuilding) {
-        (_, true) => ArrayState::Rebuilding,
-        (Some(missing), false) if missing > 0 => ArrayState::Degraded(missing),
+    let state = match (&arguments.reshape, arguments.degraded, arguments.rebuilding) {
+        (Some(word), _, _) => ArrayState::Changing(word.parse().map_err(Failure::usage)?),
+        (None, _, true) => ArrayState::Rebuilding,
+        (None, Some(missing), false) if missing > 0 => ArrayState::Degraded(missing),
         _ => ArrayState::Healthy,
     };
+    if arguments.reshape.is_some() && trace.is_some() {
+        return Err(Failure::usage("--reshape: a trace has an end, and a change of shape takes days; leave one out"));
+    }
     drive_fits(&library, &arguments.system, &axes)?;
     let cell = CellSpec::new(&arguments.system, subject, pattern).with(axes);
     let cell = CellSpec { state, effort: effort(arguments.load.effort), seed: arguments.load.seed, ..cell };
@@ -123,6 +130,8 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let all = result.histogram();
     let ms = |percent| all.percentile(percent) as f64 / 1e6;
     let spec = machine_spec(&library, &cell).map_err(refused)?;
+    let is_change = matches!(state, ArrayState::Changing(_));
+    let reshape = is_change.then(|| ReshapeTime::run(&library, &cell)).transpose().map_err(refused)?;
     let body = SimulationBody {
         array: word.into(),
         caches: Caches::of(&spec),
@@ -137,6 +146,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         capacity_bytes: result.capacity,
         uncertain_values: uncertain(&library, &cell).map_err(refused)?.len(),
         range,
+        reshape,
         bottleneck: result.bottleneck().map(|part| part.name.as_str()),
         result: &result,
         stories: &stories,
@@ -233,11 +243,30 @@ fn text(body: &SimulationBody<'_>) -> String {
         format!("  flushes: {} each second; their time is in the requests/s, and not in the latency", figure(flushes))
     }));
     lines.extend(result.rebuild_mbps.map(|mbps| format!("  rebuild: {} MB/s of the new member", figure(mbps))));
+    lines.extend(body.reshape.iter().flat_map(reshape_lines));
     lines.extend(result.flags.iter().map(|flag| format!("  CAUTION: {flag}")));
     lines.extend(certainty(body));
     lines.extend(result.notes.iter().map(|note| format!("  {note}")));
     lines.extend(body.stories.iter().map(story::text));
     lines.join("\n")
+}
+
+/// The time of a change of shape, and its effect on the load.
+fn reshape_lines(time: &ReshapeTime) -> [String; 2] {
+    let rates = |rate: fn(&ReshapePlace) -> f64| {
+        let words = |place: &ReshapePlace| format!("{} at {} %", figure(rate(place)), place.percent);
+        time.places.iter().map(words).collect::<Vec<_>>().join(", ")
+    };
+    let hours = |hours: Option<f64>| hours.map_or("has no end".into(), |hours| format!("takes {} h", figure(hours)));
+    let (bytes, idle, loaded) = (sold(Bytes(time.bytes)), hours(time.idle_hours), hours(time.loaded_hours));
+    [
+        format!("  the reshape of {bytes} {idle} without load (MB/s: {})", rates(|place| place.idle_mbps)),
+        format!(
+            "  it {loaded} under this load (MB/s: {}; p99 in ms: {})",
+            rates(|place| place.loaded_mbps),
+            rates(|place| place.loaded_p99_ms)
+        ),
+    ]
 }
 
 /// Number of the machine's values that no data sheet gives, and their effect on the figure. A trace has no range.

@@ -5,12 +5,16 @@
 
 use openraid_core::actions::{Actions, JobKind};
 use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
-use openraid_core::array::assemble::{Assembly, Membership};
+use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Candidate, Membership, PlannedMember};
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
+use openraid_core::array::reshape_plan::{plan_reshape, PlanKind, Present};
 use openraid_core::events::{Completion, DriveInfo, Verdict};
 use openraid_core::journal::JournalState;
+use openraid_core::slots::SlotSet;
 use openraid_core::Controller;
-use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, Role, SetName, Timestamp, Uuid};
+use openraid_format::{
+    MdLevel, MinorVersion, Placement, PlacementRequest, Role, SetName, ShapeFields, Superblock, Timestamp, Uuid,
+};
 use openraid_models::ArrayLevel;
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Nanos, Sectors, Slot, Token};
 
@@ -48,13 +52,30 @@ pub struct ArraySpec {
     pub rebuilding: bool,
     /// Percentage of the new drives that is already filled, as after an interrupted rebuild.
     pub rebuilt_percent: u8,
+    /// The array changes its shape while requests arrive.
+    pub change: Option<ArrayChange>,
+}
+
+/// The end of a change of shape, and how far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArrayChange {
+    pub level: ArrayLevel,
+    pub members: u16,
+    /// Percentage of the data that has moved already.
+    pub moved_percent: u8,
 }
 
 impl ArraySpec {
     /// A healthy array with the controller's own chunk.
     #[must_use]
     pub const fn new(level: ArrayLevel, members: u16) -> Self {
-        Self { level, members, chunk: None, degraded: 0, rebuilding: false, rebuilt_percent: 0 }
+        Self { level, members, chunk: None, degraded: 0, rebuilding: false, rebuilt_percent: 0, change: None }
+    }
+
+    /// Number of drives: members, and drives that a change of shape adds.
+    #[must_use]
+    pub fn drives(&self) -> u16 {
+        self.change.map_or(self.members, |change| change.members.max(self.members))
     }
 
     /// The redundant sets that a nested array stripes over.
@@ -127,6 +148,10 @@ impl ArraySpec {
         }
         if self.rebuilding && degraded == 0 {
             return missing("a rebuild needs a missing drive");
+        }
+        if self.change.is_some() && (degraded > 0 || self.level.is_nested() && level != ArrayLevel::Raid10) {
+            let text = "a change of shape needs all drives of an array that is not nested".into();
+            return Err(MachineError::Part(text));
         }
         Ok(())
     }
@@ -226,6 +251,51 @@ fn half_filled(plan: &mut Assembly, missing: &[u16], percent: u8) {
     for member in &mut plan.members {
         member.superblock.roles = roles.clone();
     }
+}
+
+/// The number, the layout and the chunk of a level in md.
+fn md_shape(level: ArrayLevel, chunk: Sectors) -> (MdLevel, u32, Sectors) {
+    let (md, layout) = match level {
+        ArrayLevel::Linear => (MdLevel::Linear, 0),
+        ArrayLevel::Raid0 => (MdLevel::Raid0, STRIPED),
+        ArrayLevel::Raid1 => (MdLevel::Raid1, 0),
+        ArrayLevel::Raid1e | ArrayLevel::Raid10 => (MdLevel::Raid10, TWO_NEAR),
+        ArrayLevel::Raid4 => (MdLevel::Raid4, 0),
+        ArrayLevel::Raid5 | ArrayLevel::Raid50 => (MdLevel::Raid5, LEFT_SYMMETRIC),
+        ArrayLevel::Raid6 | ArrayLevel::Raid60 => (MdLevel::Raid6, LEFT_SYMMETRIC),
+        ArrayLevel::Single | ArrayLevel::Jbod => unreachable!("these have no set description"),
+    };
+    (md, layout, if level.has_chunks() { chunk } else { Sectors::ZERO })
+}
+
+/// The array of a plan in the middle of a change of shape.
+fn half_moved(
+    plan: &Assembly,
+    change: &ArrayChange,
+    chunk: Sectors,
+    drives: &[EngineDrive],
+) -> Result<Assembly, String> {
+    let of = |is_spare: bool| {
+        let wanted = move |member: &&PlannedMember| (member.verdict == Membership::Spare) == is_spare;
+        plan.members.iter().filter(wanted).map(|member| member.superblock.clone()).collect::<Vec<_>>()
+    };
+    let (members, spares) = (of(false), of(true));
+    let (level, layout, chunk) = md_shape(change.level, chunk);
+    let new = ShapeFields { level, layout, chunk, raid_disks: change.members };
+    let present = Present { common: &plan.common, members: &members, spares: &spares, missing: SlotSet::EMPTY };
+    let planned = plan_reshape(&present, new).map_err(|error| error.to_string())?;
+    if planned.kind != PlanKind::Move {
+        return Err("no data move in this change, so it takes no time".into());
+    }
+    let superblocks = planned.begun_at(&members, &spares, change.moved_percent).map_err(|error| error.to_string())?;
+    let candidate = |superblock: Superblock| {
+        let number = superblock.dev_number;
+        let drive = DriveId(u16::try_from(number).expect("few drives"));
+        let capacity = drives[number as usize].capacity;
+        Candidate { drive, capacity, superblock, bitmap: None, bad: Vec::new(), ppl: None }
+    };
+    let candidates: Vec<Candidate> = superblocks.into_iter().map(candidate).collect();
+    assemble::plan(&candidates, AssembleOptions::default()).map_err(|error| error.to_string())
 }
 
 impl Setup<'_> {
@@ -368,17 +438,9 @@ impl Setup<'_> {
         first: u16,
         drives: &[EngineDrive],
     ) -> Result<ArrayId, MachineError> {
-        let (level, layout) = match spec.level {
-            ArrayLevel::Linear => (MdLevel::Linear, 0),
-            ArrayLevel::Raid0 => (MdLevel::Raid0, STRIPED),
-            ArrayLevel::Raid1 => (MdLevel::Raid1, 0),
-            ArrayLevel::Raid1e | ArrayLevel::Raid10 => (MdLevel::Raid10, TWO_NEAR),
-            ArrayLevel::Raid4 => (MdLevel::Raid4, 0),
-            ArrayLevel::Raid5 | ArrayLevel::Raid50 => (MdLevel::Raid5, LEFT_SYMMETRIC),
-            ArrayLevel::Raid6 | ArrayLevel::Raid60 => (MdLevel::Raid6, LEFT_SYMMETRIC),
-            ArrayLevel::Single | ArrayLevel::Jbod => unreachable!("these have no set description"),
-        };
-        let members = u16::try_from(drives.len()).expect("few drives");
+        let (level, layout, chunk) = md_shape(spec.level, chunk);
+        let added = spec.drives() - spec.members;
+        let members = u16::try_from(drives.len()).expect("few drives") - added;
         let missing = spec.missing_of(span, members);
         let new: Vec<NewDrive> = (first..)
             .zip(drives)
@@ -389,9 +451,10 @@ impl Setup<'_> {
             })
             .collect();
         let slots = (0..members).zip(&new).map(|(slot, drive)| (!missing.contains(&slot)).then_some(*drive)).collect();
-        let spares =
-            if spec.rebuilding { missing.iter().map(|slot| new[usize::from(*slot)]).collect() } else { vec![] };
-        let chunk = if spec.level.has_chunks() { chunk } else { Sectors::ZERO };
+        let mut spares = new[usize::from(members)..].to_vec();
+        if spec.rebuilding {
+            spares.extend(missing.iter().map(|slot| new[usize::from(*slot)]));
+        }
         let plan = self.plan(u64::from(first), level, layout, chunk, slots, spares);
         let mut plan = plan.map_err(|error| match error {
             MachineError::Engine(_) if spec.degraded > 0 => {
@@ -402,6 +465,9 @@ impl Setup<'_> {
         })?;
         if spec.rebuilding && spec.rebuilt_percent > 0 {
             half_filled(&mut plan, &missing, spec.rebuilt_percent);
+        }
+        if let Some(change) = &spec.change {
+            plan = half_moved(&plan, change, chunk, drives).map_err(MachineError::Part)?;
         }
         self.start(AdminCommand::StartSet(plan))
     }

@@ -67,6 +67,9 @@ pub struct MachineCounters {
     pub cache: CacheCounters,
     /// Filled sectors of the new member, including those filled before the rebuild began; `None` if no rebuild runs.
     pub rebuilt: Option<u64>,
+    /// Sectors of the array that have moved, including the sectors that moved before the machine began, and all that move; `None` if
+    /// its shape does not change.
+    pub moved: Option<[u64; 2]>,
     /// The engine's reasons, each with its number of uses.
     pub reasons: Vec<(Reason, u64)>,
     /// Events: a measure of the simulation's own work.

@@ -45,7 +45,7 @@ use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use parts::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
 
-pub use array::ArraySpec;
+pub use array::{ArrayChange, ArraySpec};
 pub use counters::{MachineCounters, MemberCounters};
 pub use error::MachineError;
 pub use journal::{JOURNAL_DEVICE, JOURNAL_DEVICES_MAX};
@@ -213,10 +213,10 @@ impl Machine {
             let (state, seed, index) = (spec.drive_state, spec.seed, member.into());
             kit.build(&DriveOptions { write_cache, read_ahead, state, seed, index })
         };
-        let drives = (0..spec.array.members).map(build).collect();
+        let drives = (0..spec.array.drives()).map(build).collect();
         let device = |(index, drive): (u64, &DriveProfile)| {
             let write_cache = Some(spec.drive_cache_of(drive));
-            let index = u64::from(spec.array.members) + index;
+            let index = u64::from(spec.array.drives()) + index;
             let (state, seed) = (spec.drive_state, spec.seed);
             behind(drive).build(&DriveOptions { write_cache, read_ahead: None, state, seed, index })
         };
@@ -268,8 +268,8 @@ impl<D: DriveModel> Machine<D> {
         rotational: bool,
     ) -> Result<Self, MachineError> {
         array.check()?;
-        if drives.len() != usize::from(array.members) {
-            return Err(MachineError::Drives { have: drives.len(), members: array.members });
+        if drives.len() != usize::from(array.drives()) {
+            return Err(MachineError::Drives { have: drives.len(), members: array.drives() });
         }
         let limits = parts.limits();
         let controller = Controller::new(limits.clone()).map_err(|error| MachineError::Part(error.to_string()))?;
@@ -330,7 +330,7 @@ impl<D: DriveModel> Machine<D> {
     fn start(&mut self, array: &ArraySpec, rotational: bool) -> Result<(), MachineError> {
         let chunk = array.chunk.unwrap_or(DEFAULT_CHUNK).sectors_floor();
         let sizes: Vec<Sectors> = self.stations.iter().map(|station| Sectors(station.sectors())).collect();
-        let (sizes, devices) = sizes.split_at(array.members.into());
+        let (sizes, devices) = sizes.split_at(array.drives().into());
         let engine_drives: Result<Vec<EngineDrive>, MachineError> = sizes
             .iter()
             .map(|sectors| {
@@ -346,7 +346,7 @@ impl<D: DriveModel> Machine<D> {
             setup.attach(DriveId(number), *drive)?;
         }
         if let Some(least) = devices.iter().min() {
-            setup.journal(array.members, devices.len(), self.parts.journal.sectors_floor().min(*least))?;
+            setup.journal(array.drives(), devices.len(), self.parts.journal.sectors_floor().min(*least))?;
         }
         let started = setup.array(array, chunk, &engine_drives)?;
         setup.policy(&started, self.parts.policy)?;
@@ -566,12 +566,13 @@ impl<D: DriveModel> Machine<D> {
     /// The counters since the creation of the machine.
     #[must_use]
     pub fn counters(&self) -> MachineCounters {
-        let (mut reasons, mut rebuilt) = (Vec::new(), None);
+        let (mut reasons, mut rebuilt, mut moved) = (Vec::new(), None, None);
         for set in &self.started.sets {
             let Some(status) = self.controller.status(*set) else { continue };
             if let Some(task) = status.task.filter(|task| task.kind == TaskKind::Rebuild) {
                 rebuilt = Some(rebuilt.unwrap_or(0) + task.done.get());
             }
+            moved = status.reshape.map(|reshape| [reshape.moved, reshape.total].map(Sectors::get)).or(moved);
             for (reason, count) in status.reasons {
                 match reasons.iter_mut().find(|(known, _)| *known == reason) {
                     Some((_, total)) => *total += count,
@@ -602,6 +603,7 @@ impl<D: DriveModel> Machine<D> {
             channels: self.channels.iter().filter_map(|channel| channel.busy().into_iter().max()).collect(),
             cache,
             rebuilt,
+            moved,
             reasons,
             events: self.events,
         }

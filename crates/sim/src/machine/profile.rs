@@ -172,12 +172,12 @@ impl MachineSpec {
             (rule.members_max, format!("{title} makes {} of no more", array.level)),
             (ports, format!("{title} has no more ports")),
         ] {
-            if array.members > most {
-                return Err(MachineError::TooManyMembers { have: array.members, most, reason });
+            if array.drives() > most {
+                return Err(MachineError::TooManyMembers { have: array.drives(), most, reason });
             }
         }
-        if self.drives.len() != 1 && self.drives.len() != usize::from(array.members) {
-            return Err(MachineError::Drives { have: self.drives.len(), members: array.members });
+        if self.drives.len() != 1 && self.drives.len() != usize::from(array.drives()) {
+            return Err(MachineError::Drives { have: self.drives.len(), members: array.drives() });
         }
         let chunk = self.chunk();
         if !chunk.get().is_power_of_two() || !(4096..=64 << 20).contains(&chunk.get()) {
@@ -253,8 +253,8 @@ impl MachineSpec {
             depth_max: self.depth_max(),
             cache,
             journal: if self.journal.is_empty() { Bytes::ZERO } else { JOURNAL_DEVICE },
-            // A mirror with its metadata at the end cannot have a journal.
-            metadata_in_front: !self.journal.is_empty(),
+            // A mirror with its metadata at the end cannot have a journal. A change of shape needs room before the data.
+            metadata_in_front: !self.journal.is_empty() || self.array.change.is_some(),
             dirty_percent,
             policy: self.policy(),
             ..MachineParts::default()

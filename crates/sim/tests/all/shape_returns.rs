@@ -34,7 +34,7 @@ fn return_after_a_cancel(from: Shape, to: ShapeFields, wait: u32) -> bool {
     rig.world.start_admin(AdminCommand::Reshape { array: rig.array, new: to });
     rig.rest_or(wait);
     let lost = rig.lose(Slot(1), Loss::Failed);
-    let is_stranger = superblock_on(&rig.world, lost).is_some_and(|own| own.change().is_none());
+    let is_stranger = superblock_on(&rig.world, lost).is_some_and(|found| found.change().is_none());
     let has_moved = |rig: &Rig| rig.status().reshape.is_some_and(|now| !now.recorded.is_zero());
     while !has_moved(&rig) {
         assert!(rig.world.step(), "it moves: {}", rig.world.dump());
@@ -45,7 +45,7 @@ fn return_after_a_cancel(from: Shape, to: ShapeFields, wait: u32) -> bool {
     rig.rest_or(40);
     rig.world.admin(AdminCommand::CancelReshape { array: rig.array }).expect("it is in its middle");
     rig.rest();
-    let chunk = rig.status().superblock.map(|own| own.shape().chunk);
+    let chunk = rig.status().superblock.map(|array| array.shape().chunk);
     assert_eq!((rig.health(), chunk), (Health::Degraded, Some(from.chunk)), "it has its old shape");
     rig.world.admin(AdminCommand::Remove { array: rig.array, drive: lost }).expect("it has failed");
     rig.world.re_add_member(rig.array, lost).expect("it was a member");

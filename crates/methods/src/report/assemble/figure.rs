@@ -84,6 +84,7 @@ pub fn subject(spec: &CellSpec) -> ReportSubject {
         ArrayState::Healthy => String::new(),
         ArrayState::Degraded(missing) => format!("{missing} missing"),
         ArrayState::Rebuilding => "rebuilding".into(),
+        ArrayState::Changing(to) => format!("changing to {to}"),
     };
     let label = spec.label.clone().unwrap_or_default();
     // A real target has no array for the report. The write cache is an axis only if this program created the array.

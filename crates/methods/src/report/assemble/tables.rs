@@ -278,6 +278,7 @@ fn state_words(state: ArrayState) -> String {
         ArrayState::Healthy => "healthy".into(),
         ArrayState::Degraded(missing) => format!("{missing} missing"),
         ArrayState::Rebuilding => "rebuilding".into(),
+        ArrayState::Changing(to) => format!("changing to {to}"),
     }
 }
 

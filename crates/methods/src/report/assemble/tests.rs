@@ -43,6 +43,7 @@ fn result(spec: &CellSpec, iops: f64) -> CellResult {
         never_asked: 0,
         flushes: 0,
         rebuild_mbps: None,
+        reshape_mbps: None,
         flags: Vec::new(),
     }
 }

@@ -608,6 +608,7 @@ impl Array {
             ArrayState::Healthy => return Ok(()),
             ArrayState::Degraded(missing) => usize::from(missing),
             ArrayState::Rebuilding => 1,
+            ArrayState::Changing(_) => unreachable!("a review has no change of shape"),
         };
         let order = |command: Command| self.host.server.answer(command).map(drop);
         for spec in &specs[..missing.min(specs.len())] {

@@ -69,6 +69,7 @@ fn array(rating: &Rating) -> String {
         ArrayState::Healthy => String::new(),
         ArrayState::Degraded(missing) => format!("{missing} missing"),
         ArrayState::Rebuilding => "rebuilding".into(),
+        ArrayState::Changing(to) => format!("changing to {to}"),
     };
     let words = [rating.subject.title(), rating.label.clone().unwrap_or_default(), state];
     words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
