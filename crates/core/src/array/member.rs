@@ -125,7 +125,7 @@ impl Sets {
             }
             _ => return,
         }
-        let (slot, drive) = (entry.slot(), entry.drive);
+        let (slot, drive) = (entry.slot().or(entry.left()), entry.drive);
         call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(FailReason::Gone));
     }
     /// A copy is lost. If copies may differ, the cache has data that it read from one of them. Reads from the cache

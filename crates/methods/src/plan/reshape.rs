@@ -45,7 +45,7 @@ impl ReshapeTime {
     /// As [`run_cell_with`]; the change is not possible.
     pub fn run(library: &Library, cell: &CellSpec) -> Result<Self, CellError> {
         let [data, all] = sizes(library, &spec_at(library, cell, 0)?)?;
-        let share = (data * 100).div_ceil(all);
+        let share = (data * 100).div_ceil(all).min(if data == all { 100 } else { 99 });
         let (mut places, mut idle_hours, mut loaded_hours) = (Vec::new(), Some(0.0), Some(0.0));
         for (from, to, bytes) in [(0, share, data), (share, 100, all - data)] {
             if bytes == 0 {
@@ -123,8 +123,16 @@ mod tests {
         // Zeroes are written faster than data move.
         let rates: Vec<f64> = time.places.iter().map(|place| place.idle_mbps).collect();
         assert!(rates.len() == 6 && rates[0] > rates[2] && rates[3] > rates[2], "{rates:?}");
-        let fewer = CellSpec { state: ArrayState::Changing("raid5x3".parse().expect("an array")), ..cell };
-        let refused = ReshapeTime::run(&library, &fewer).expect_err("hosts have more than that");
-        assert!(matches!(refused, CellError::Impossible(_)), "{refused:?}");
+        for (to, why) in [
+            ("raid5x3", "fewer members"),
+            ("single", "RAID 4, 5, 6 and 10"),
+            ("raid50x6", "RAID 4, 5, 6 and 10"),
+            ("raid0x5", "RAID 4, 5, 6 and 10"),
+            ("raid5x4", "this shape already"),
+        ] {
+            let other = CellSpec { state: ArrayState::Changing(to.parse().expect("an array")), ..cell.clone() };
+            let refused = ReshapeTime::run(&library, &other).expect_err(to);
+            assert!(matches!(&refused, CellError::Impossible(text) if text.contains(why)), "{to}: {refused:?}");
+        }
     }
 }

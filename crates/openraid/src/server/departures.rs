@@ -68,6 +68,8 @@ impl Server {
         let device = device.map(|device| device.to_string());
         let fresh = Departure::now(&member, device, why, reason.text(), openraid_sys::clock::wall_seconds());
         self.change_departed(&served, |list| note(list, fresh));
+        // The message about a drive that is being removed may be lost: look at once.
+        self.state().plugs.swept = None;
     }
 
     /// A command took out a member that had left by itself: it does not come back by itself. False if no such member is known.

@@ -149,11 +149,24 @@ impl ArraySpec {
         if self.rebuilding && degraded == 0 {
             return missing("a rebuild needs a missing drive");
         }
-        if self.change.is_some() && (degraded > 0 || self.level.is_nested() && level != ArrayLevel::Raid10) {
-            let text = "a change of shape needs all drives of an array that is not nested".into();
-            return Err(MachineError::Part(text));
+        self.check_change()
+    }
+
+    /// Check the change of shape against both levels.
+    fn check_change(&self) -> Result<(), MachineError> {
+        let Some(change) = self.change else { return Ok(()) };
+        let wrong = |why: String| Err(MachineError::Part(why));
+        let moves = |level: ArrayLevel| {
+            use ArrayLevel::{Raid10, Raid1e, Raid4, Raid5, Raid6};
+            matches!(level, Raid4 | Raid5 | Raid6 | Raid10 | Raid1e)
+        };
+        if let Some(level) = [self.level, change.level].into_iter().find(|level| !moves(*level)) {
+            return wrong(format!("data move between RAID 4, 5, 6 and 10, and not from or to {level}"));
         }
-        Ok(())
+        if self.degraded > 0 {
+            return wrong("a change of shape needs all drives".into());
+        }
+        ArraySpec::new(change.level, change.members).check()
     }
 
     /// The missing slots of one span.

@@ -154,13 +154,15 @@ impl MachineSpec {
     /// The rule that is broken, with the controller's reason.
     pub fn check(&self) -> Result<(), MachineError> {
         let Self { controller, array, .. } = self;
-        let Some(rule) = controller.level(array.level) else {
-            return Err(MachineError::LevelNotOffered {
-                level: array.level,
+        let rule_of = |level| {
+            controller.level(level).ok_or_else(|| MachineError::LevelNotOffered {
+                level,
                 controller: controller.head.title.clone(),
                 offered: controller.levels.iter().map(|rule| rule.level).collect(),
-            });
+            })
         };
+        let rule = rule_of(array.level)?;
+        array.change.map(|change| rule_of(change.level)).transpose()?;
         if array.members < rule.members_min {
             let reason = if rule.reason.is_empty() { "the level needs more".into() } else { rule.reason.clone() };
             let (level, have, need) = (array.level, array.members, rule.members_min);

@@ -100,7 +100,9 @@ fn errors_of_commands_that_a_removal_follows_are_part_of_the_removal() {
     for (begin, reason) in causes {
         let (mut rig, lost) = failed_by(begin, reason);
         lose(&mut rig, lost);
-        assert_eq!(failures(&mut rig), [(Some(lost), NoticeKind::Fail(FailReason::Gone))]);
+        let notices = rig.world.take_notices();
+        let told = notices.iter().map(|notice| (notice.slot, notice.drive, notice.kind)).collect::<Vec<_>>();
+        assert_eq!(told, [(Some(Slot(2)), Some(lost), NoticeKind::Fail(FailReason::Gone))], "a member, and no spare");
         rig.rest();
         assert_eq!((rig.health(), state_of(&rig, lost)), (Health::Degraded, GONE));
         assert_eq!(failures(&mut rig), []);
