@@ -26,7 +26,12 @@ const OLD: &[&str] = &[
 
 /// A count of one with a plural: `1 spares`.
 pub fn odd_plural(text: &str) -> Option<String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    // The last number of a row and the first word of the next one belong to different things.
+    text.lines().find_map(odd_plural_in)
+}
+
+fn odd_plural_in(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
     let is_noun = |word: &str| {
         let word = word.trim_end_matches([',', '.', ';', ':', ')']);
         word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && word.chars().all(|c| c.is_ascii_lowercase())
