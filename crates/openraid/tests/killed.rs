@@ -8,6 +8,7 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ const CLIENTS: u64 = 4;
 /// Blocks of a region.
 const BLOCKS: u64 = 256;
 const BLOCK: u64 = 4096;
+/// Number of acknowledged writes.
+static ANSWERS: AtomicU64 = AtomicU64::new(0);
 
 /// A region of the array: for each block the last acknowledged write, and the last requested one.
 struct Region {
@@ -53,7 +56,10 @@ impl Region {
             write += 1;
             self.asked[place] = write;
             match client.try_ask(WRITE, block * BLOCK, &content(block, write)) {
-                Ok(0) => self.acknowledged[place] = write,
+                Ok(0) => {
+                    self.acknowledged[place] = write;
+                    ANSWERS.fetch_add(1, Ordering::Relaxed);
+                }
                 Ok(error) => panic!("block {block}: refused with {error}"),
                 Err(_) => return (self, write),
             }
@@ -152,6 +158,7 @@ impl Promised {
             let (client, write) = (Client::open(&lab.path("nbd.sock"), "data"), self.write);
             thread::spawn(move || region.write(client, write))
         };
+        let answers = ANSWERS.load(Ordering::Relaxed);
         let clients: Vec<_> = std::mem::take(&mut self.regions).into_iter().map(write_from).collect();
         let setting = change(&server, self.rate);
         match kill % 4 {
@@ -167,7 +174,12 @@ impl Promised {
             }
             _ => {}
         }
-        // The kill meets another moment each time.
+        // The kill meets another moment each time. On a busy machine the first answer can be late, and every second kill waits for it.
+        let until = Instant::now() + Duration::from_secs(60);
+        while kill % 2 == 1 && ANSWERS.load(Ordering::Relaxed) == answers {
+            assert!(Instant::now() < until, "no write is answered");
+            thread::sleep(Duration::from_millis(1));
+        }
         thread::sleep(Duration::from_millis(20 + kill * 37 % 300));
         server.kill();
         for client in clients {
