@@ -201,8 +201,9 @@ pub fn plan_reshape(present: &Present<'_>, new: ShapeFields) -> Result<ReshapePl
     if !matches!(old.level, MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 | MdLevel::Raid10) {
         return Err(ReshapeError::Level(old.level));
     }
-    if from.level == MdLevel::Raid0 {
-        // Data move when the array has its parity or its copies.
+    if from != old && (from.level, old.level) != (MdLevel::Raid5, MdLevel::Raid6) {
+        // Data move when the array has its level. A begin that is cut is taken back, and superblocks that say the level of the
+        // takeover name only the RAID 5 before a RAID 6.
         return Err(ReshapeError::Takeover(NoTakeover::Layout { given: old.layout }));
     }
     let is_fewer = new.raid_disks < old.raid_disks;
@@ -312,7 +313,7 @@ pub fn next_step(from: ShapeFields, size: Sectors, to: ShapeFields) -> ShapeFiel
         (MdLevel::Raid5, MdLevel::Raid4) if from.layout != last => {
             ShapeFields { level: MdLevel::Raid5, layout: last, ..to }
         }
-        (MdLevel::Raid5, MdLevel::Raid4) => ShapeFields { level: MdLevel::Raid4, ..from },
+        (MdLevel::Raid5, MdLevel::Raid4) => ShapeFields { level: MdLevel::Raid4, layout: 0, ..from },
         // Two members of RAID 5 are a mirror.
         (MdLevel::Raid1, MdLevel::Raid5 | MdLevel::Raid6) if from.raid_disks != 2 => {
             ShapeFields { raid_disks: 2, ..from }

@@ -3,6 +3,8 @@
 
 use crate::support::Case;
 use openraid_core::admin::{AdminCommand, Health};
+use openraid_core::array::reshape_plan::next_step;
+use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_format::{MdLevel, SetName, ShapeFields};
 use openraid_sim::oracle::Content;
@@ -90,5 +92,46 @@ fn a_cut_while_the_shape_changes_and_another_record_is_written_leaves_an_array_t
             let _case = Case::new(1, format!("{from} to {to:?}, {moment:?}: {early} before it, {left} after it"));
             cut_while_renamed(from, &to, (moment, at), early, left);
         }
+    }
+}
+
+#[test]
+fn a_begin_of_another_level_that_is_cut_leaves_all_data_in_the_level_before_or_after() {
+    let shape = |level, layout, members| Shape { data: Sectors::kib(512), ..Shape::new(level, layout, members, CHUNK) };
+    let to = |level, layout, raid_disks| ShapeFields { level, layout, chunk: CHUNK, raid_disks };
+    for (from, to) in [
+        (shape(Level::Raid5, 5, 4), to(MdLevel::Raid4, 0, 4)),
+        (shape(Level::Raid4, 0, 4), to(MdLevel::Raid5, 2, 4)),
+        (shape(Level::Raid5, 2, 3), to(MdLevel::Raid6, 2, 4)),
+        (shape(Level::Raid6, 18, 4), to(MdLevel::Raid5, 2, 3)),
+    ] {
+        for left in 0..2 * EVENTS {
+            let _case = Case::new(1, format!("{from} to {to:?}, cut after {left} events"));
+            let mut rig = rig_of(from, &to);
+            let capacity = rig.session.capacity();
+            rig.session.ask(&mut rig.world, RequestKind::Write { fua: true }, capacity / 2..capacity);
+            rig.rest();
+            let now = rig.status().superblock.expect("it has one");
+            ask(&mut rig, &next_step(now.shape(), now.size, to));
+            rig.rest_or(left);
+            rig.cut_and_boot();
+            rig.rest();
+            assert_eq!((rig.health(), rig.status().capacity.bytes().get()), (Health::Optimal, capacity));
+            rig.judge();
+        }
+    }
+}
+
+#[test]
+fn a_move_that_begins_with_another_level_than_raid_6_is_refused() {
+    let to = |level, layout| ShapeFields { level, layout, chunk: CHUNK, raid_disks: 4 };
+    for (from, to) in [
+        (Shape::new(Level::Raid4, 0, 4, CHUNK), to(MdLevel::Raid5, 2)),
+        (Shape::new(Level::Raid5, 5, 4, CHUNK), to(MdLevel::Raid4, 5)),
+    ] {
+        let _case = Case::new(1, format!("{from} to {to:?}"));
+        let mut rig = rig_of(from, &to);
+        let refused = rig.world.admin(AdminCommand::Reshape { array: rig.array, new: to }).expect_err("two steps");
+        assert!(refused.to_string().contains("change the level to that one first"), "{refused}");
     }
 }

@@ -102,10 +102,15 @@ pub(super) fn unguarded(candidates: &[Candidate]) -> (Vec<Candidate>, FoundMark)
     (candidates, mark)
 }
 
+/// Does the begin of a change give the array another level?
+const fn has_level(marked: &Superblock) -> bool {
+    marked.features.contains(FeatureMap::LEVEL_GUARD)
+}
+
 /// The shape before a change whose begin is marked in this superblock.
 fn shape_before(marked: &Superblock) -> ShapeFields {
     match marked.change() {
-        Some(change) if marked.features.contains(FeatureMap::LEVEL_GUARD) => without_q(&change.old),
+        Some(change) if has_level(marked) && change.old.level == MdLevel::Raid6 => without_q(&change.old),
         Some(change) => change.old,
         None => marked.shape(),
     }
