@@ -200,7 +200,7 @@ def after_a_crash(browser, service):
     # Not only the banner: what the next server says is on the page.
     go(page, "array/data")
     service.run("set", "data", "rebuild.rate=77M")
-    expect(page.get_by_text("at most 77")).to_be_visible(timeout=5000)
+    expect(page.get_by_text("at most 77.0 MiB/s", exact=True)).to_be_visible(timeout=5000)
     page.close()
 
 
