@@ -29,6 +29,11 @@ const MIRRORS: [u32; 4] = [0x102, 0x1_0201, 0x103, 0x1_0301];
 const CANCELLING: u64 = 242;
 /// In one run of this many, changes are cancelled.
 const CANCELLING_OF: u64 = 5;
+/// The first wishes keep the level.
+const MOVES: usize = 6;
+/// The source of the random draws of changes of level, and the runs of this many of which one has them.
+const LEVELS: u64 = 243;
+const LEVELS_OF: u64 = 7;
 /// Number of plays of an aimed run.
 const PLAYS: (u64, u64) = (3, 9);
 
@@ -47,6 +52,8 @@ worded! {
     ChunkAndLayout = "another chunk and layout";
     /// Both at once.
     OneMoreAndChunk = "one member more and another chunk";
+    /// The next step from RAID 4 to 5, from 5 to 6 or 4, or from 6 to 5.
+    Level = "another level";
 }
 
 impl ShapeWish {
@@ -56,7 +63,7 @@ impl ShapeWish {
         match self {
             Self::OneMore | Self::OneMoreAndChunk => 1,
             Self::TwoMore => 2,
-            Self::Chunk | Self::Layout | Self::ChunkAndLayout => 0,
+            Self::Chunk | Self::Layout | Self::ChunkAndLayout | Self::Level => 0,
         }
     }
 
@@ -113,6 +120,9 @@ impl Scenario {
             let changes = random.between(1, 2);
             (0..changes).for_each(|_| add_change(&mut run.steps, random));
         }
+        if seed % LEVELS_OF == 2 && run.shape.level != Level::Raid10 {
+            change_levels(&mut run.steps, &mut Random::derived(seed, LEVELS));
+        }
         if seed % CANCELLING_OF == 2 {
             add_cancels(&mut run.steps, &mut Random::derived(seed, CANCELLING));
         }
@@ -138,7 +148,16 @@ fn draw_changeable(random: &mut Random) -> Shape {
 }
 
 fn wish(random: &mut Random) -> ShapeWish {
-    *random.pick(ShapeWish::ALL)
+    *random.pick(&ShapeWish::ALL[..MOVES])
+}
+
+/// Most changes are changes of level.
+fn change_levels(steps: &mut [ScenarioStep], random: &mut Random) {
+    for step in steps.iter_mut().filter(|step| matches!(step.action, Action::Reshape(_))) {
+        if random.chance(3, 4) {
+            step.action = Action::Reshape(ShapeWish::Level);
+        }
+    }
 }
 
 fn again(random: &mut Random) -> Option<u64> {

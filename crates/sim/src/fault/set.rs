@@ -54,6 +54,8 @@ pub struct Set {
     pub geometry: Geometry,
     /// The other side of a set whose shape changes.
     pub change: Option<SetChange>,
+    /// Slots that the change fills. They are empty in the old layout.
+    fills: SlotSet,
     pieces: Vec<Piece>,
     /// The largest data area of a member.
     extent: Sectors,
@@ -138,6 +140,7 @@ impl Set {
             pieces: pieces(&geometry),
             geometry,
             change: None,
+            fills: SlotSet::EMPTY,
             extent: end,
             outer: None,
             doubt: Rows::new(end),
@@ -257,9 +260,11 @@ impl Set {
         let newest = full.iter().max_by_key(|superblock| superblock.events);
         let Some(newest) = newest else { return self.uuid.is_none() };
         let counts = |superblock: &&Superblock| {
+            let role = newest.roles.get(superblock.dev_number);
+            let is_filled = matches!(role, Role::Active(slot) if self.fills.contains(slot));
             superblock.events + 1 >= newest.events
-                && superblock.recovery_offset().is_none()
-                && matches!(newest.roles.get(superblock.dev_number), Role::Active(_))
+                && (superblock.recovery_offset().is_none() || is_filled)
+                && matches!(role, Role::Active(_))
         };
         full.iter().filter(counts).count() == usize::from(self.slots())
     }
@@ -306,7 +311,9 @@ impl Set {
             let (Some(slot), Some(drive)) = (member.slot, member.drive) else { continue };
             // A drive that has just been filled is a member only after its superblock says so.
             let recorded = superblock_on(world, drive).is_none_or(|superblock| superblock.recovery_offset().is_none());
-            if member.state == MemberState::InSync && recorded && !world.drive(drive).faults.is_failing() {
+            if (member.state == MemberState::InSync && recorded || self.fills.contains(slot))
+                && !world.drive(drive).faults.is_failing()
+            {
                 absent.remove(slot);
             }
         }

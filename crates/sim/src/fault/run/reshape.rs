@@ -1,6 +1,7 @@
 //! Changes of shape: an array gets more members, another chunk or another layout.
 
 use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::array::reshape_plan::next_step;
 use openraid_format::{MdLevel, ShapeFields, Superblock};
 use openraid_units::Sectors;
 
@@ -14,6 +15,10 @@ use crate::oracle::Content;
 const MEMBERS_MAX: u16 = 9;
 /// Chunks to which an array changes.
 const CHUNKS: [Sectors; 5] = [Sectors::kib(4), Sectors::kib(8), Sectors::kib(16), Sectors::kib(32), Sectors::kib(64)];
+/// RAID 5 with the parity on the last member.
+const PARITY_LAST: u32 = 5;
+/// Layouts of RAID 6 with Q on the last member: those of RAID 5, with this bit.
+const Q_LAST: u32 = 16;
 /// Layouts of RAID 6; RAID 5 has the first six.
 const ROTATIONS: [u32; 14] = [0, 1, 2, 3, 4, 5, 8, 9, 10, 16, 17, 18, 19, 20];
 
@@ -33,7 +38,7 @@ impl Run<'_> {
             let members = run.world.status(array).into_iter().flat_map(|status| status.members);
             members.filter(|member| member.state == MemberState::Spare).count()
         };
-        while spares(self) < usize::from(new.raid_disks - now.raid_disks) {
+        while spares(self) < usize::from(new.raid_disks.saturating_sub(now.raid_disks)) {
             if !self.add_to(number) {
                 return Ok(());
             }
@@ -46,7 +51,7 @@ impl Run<'_> {
         }
         self.log(|| {
             let chunk = new.chunk.bytes().readable();
-            format!("  {} members, chunks of {chunk}, layout {:#x}", new.raid_disks, new.layout)
+            format!("  {}, {} members, chunks of {chunk}, layout {:#x}", new.level, new.raid_disks, new.layout)
         });
         self.count(Fault::Reshaped);
         Ok(())
@@ -73,7 +78,10 @@ impl Run<'_> {
 
     /// The shape to which an array with this superblock changes; none if there is no such shape.
     fn wished(&mut self, now: &Superblock, wish: ShapeWish) -> Option<ShapeFields> {
-        let mut new = fields_of(now);
+        let mut new = match wish {
+            ShapeWish::Level => self.level_wished(now)?,
+            _ => fields_of(now),
+        };
         new.raid_disks += wish.members();
         if wish.has_chunk() {
             let fits = |chunk: &Sectors| *chunk != now.chunk && (now.size % *chunk).is_zero();
@@ -91,6 +99,30 @@ impl Run<'_> {
             };
         }
         (new != fields_of(now) && new.raid_disks <= MEMBERS_MAX).then_some(new)
+    }
+
+    /// The next step to another level.
+    fn level_wished(&mut self, now: &Superblock) -> Option<ShapeFields> {
+        let from = fields_of(now);
+        let rotation = *self.random.pick(&ROTATIONS[..4]);
+        let to = match now.level {
+            MdLevel::Raid4 => ShapeFields { level: MdLevel::Raid5, layout: PARITY_LAST, ..from },
+            // Its layout has been changed for that.
+            MdLevel::Raid5 if from.layout == PARITY_LAST && self.random.chance(1, 2) => {
+                ShapeFields { level: MdLevel::Raid4, layout: 0, ..from }
+            }
+            MdLevel::Raid5 if self.random.chance(1, 4) => ShapeFields { level: MdLevel::Raid4, layout: 0, ..from },
+            MdLevel::Raid5 => {
+                let layout = *self.random.pick(&[rotation, rotation | Q_LAST, 8]);
+                ShapeFields { level: MdLevel::Raid6, layout, raid_disks: from.raid_disks + 1, ..from }
+            }
+            MdLevel::Raid6 => {
+                let layout = if from.layout & Q_LAST != 0 { from.layout & 3 } else { rotation };
+                ShapeFields { level: MdLevel::Raid5, layout, raid_disks: from.raid_disks - 1, ..from }
+            }
+            _ => return None,
+        };
+        Some(next_step(from, now.size, to))
     }
 
     /// An array that has grown stays so.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use openraid_core::admin::ArrayStatus;
+use openraid_core::admin::{ArrayStatus, MemberState, MemberStatus, TaskKind};
 use openraid_core::geometry::{Geometry, Level, Parity, SetSpec};
 use openraid_core::slots::SlotSet;
 use openraid_format::{Direction, ShapeFields, Superblock};
@@ -59,6 +59,7 @@ impl Set {
     /// Whether all data of both sides can be read without these slots.
     #[must_use]
     pub fn survives(&self, gone: SlotSet) -> bool {
+        let gone = gone | self.fills;
         self.geometry.survives(gone) && self.change.as_ref().is_none_or(|change| change.new.survives(gone))
     }
 
@@ -80,6 +81,7 @@ impl Set {
         if now != self.geometry {
             self.take_geometry(now);
         }
+        self.fills = slots_filled(status, change.is_some());
         self.change = change.map(|change| {
             let drives = status.members.iter().filter_map(|member| member.drive);
             let (new, direction) = (geometry_of(&change.new, common.size), change.direction);
@@ -233,6 +235,15 @@ impl Set {
             _ => &self.geometry,
         }
     }
+}
+
+/// The slots that a change of level fills on the way. No data of the set is in them alone.
+fn slots_filled(status: &ArrayStatus, is_changing: bool) -> SlotSet {
+    let is_rebuilt = status.task.as_ref().is_some_and(|task| task.kind == TaskKind::Rebuild);
+    let filling =
+        |member: &&MemberStatus| matches!(member.state, MemberState::Rebuilding { .. }) && !member.replacement;
+    let fills = status.members.iter().filter(filling).filter_map(|member| member.slot);
+    fills.filter(|_| is_changing && !is_rebuilt).collect()
 }
 
 /// The start of a member's data in the new layout. Its superblock may be the one from before a turn.
