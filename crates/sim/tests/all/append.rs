@@ -9,7 +9,7 @@ use openraid_format::ShapeFields;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Content;
 use openraid_sim::{Rig, RigOptions, Shape};
-use openraid_units::{DriveId, Sectors};
+use openraid_units::{DriveId, Sectors, Token};
 
 fn linear(members: u16, chunk: Sectors) -> Shape {
     Shape::new(Level::Linear, 0, members, chunk)
@@ -30,6 +30,30 @@ fn written(seed: u64, shape: Shape) -> (Rig, DriveId) {
     rig.session.run(&mut rig.world, &load, 20);
     let drive = rig.new_drive();
     (rig, drive)
+}
+
+/// An array to which a drive began to be added.
+struct Begun {
+    rig: Rig,
+    drive: DriveId,
+    /// The size before.
+    before: Sectors,
+    token: Token,
+}
+
+/// An array with data, this number of events after a drive began to be added.
+fn begun(seed: u64, shape: Shape, events: u32) -> Begun {
+    let (mut rig, drive) = written(seed, shape);
+    let before = rig.status().capacity;
+    let token = rig.world.start_append(rig.array, drive);
+    rig.rest_or(events);
+    Begun { rig, drive, before, token }
+}
+
+fn join(rig: &mut Rig, drive: DriveId) {
+    let token = rig.world.start_append(rig.array, drive);
+    rig.rest();
+    rig.world.take_answer(token).expect("it has ended").result.expect("it joins");
 }
 
 /// The whole of a drive's data area, in whole chunks.
@@ -54,10 +78,7 @@ fn a_cut_at_each_step_leaves_the_former_size_or_the_new_one() {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
             for step in 0.. {
-                let (mut rig, drive) = written(seed, shape);
-                let before = rig.status().capacity;
-                let token = rig.world.start_append(rig.array, drive);
-                rig.rest_or(step);
+                let Begun { mut rig, drive, before, token } = begun(seed, shape, step);
                 let is_answered = rig.world.take_answer(token).map(|answer| answer.result.expect("it joins")).is_some();
                 rig.cut_and_boot();
                 let now = rig.status().capacity;
@@ -66,9 +87,7 @@ fn a_cut_at_each_step_leaves_the_former_size_or_the_new_one() {
                 used_and_judged(&mut rig);
                 if now == before {
                     // The drive may have its superblock, or not.
-                    let token = rig.world.start_append(rig.array, drive);
-                    rig.rest();
-                    rig.world.take_answer(token).expect("it has ended").result.expect("it joins");
+                    join(&mut rig, drive);
                     assert_eq!(rig.status().capacity, before + added(&shape));
                 }
                 if is_answered {
@@ -88,10 +107,7 @@ fn a_drive_that_was_to_join_may_be_absent_at_the_next_start_and_come_back() {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
             for step in 0.. {
-                let (mut rig, drive) = written(seed, shape);
-                let before = rig.status().capacity;
-                let token = rig.world.start_append(rig.array, drive);
-                rig.rest_or(step);
+                let Begun { mut rig, before, token, .. } = begun(seed, shape, step);
                 if rig.world.take_answer(token).is_some() {
                     break;
                 }
@@ -134,9 +150,7 @@ fn a_drive_that_refuses_its_superblock_changes_nothing() {
             rig.restart();
             assert_eq!(rig.status().capacity, before);
             let drive = rig.new_drive();
-            let token = rig.world.start_append(rig.array, drive);
-            rig.rest();
-            rig.world.take_answer(token).expect("it has ended").result.expect("it joins");
+            join(&mut rig, drive);
             used_and_judged(&mut rig);
             rig.cut_and_boot();
             assert_eq!(rig.status().capacity, before + added(&shape));
