@@ -160,8 +160,8 @@ fn is_busy(busy: &[(Uuid, Failure)], seen: &[ArrayMember], text: &str) -> bool {
     seen.iter().any(|entry| entry.member == text && busy.iter().any(|(uuid, _)| *uuid == entry.array.0))
 }
 
-/// Close the members that the look did not see, of arrays that are not locked: another process may have opened other members
-/// of the same array. Returns the closed and the held members, to be opened again under the lock.
+/// Close members that the look did not see, unless their arrays are locked: another process may have opened other members of
+/// these arrays. Returns the members to open again under the lock: closed members, and members that another process holds.
 fn close_unlocked(
     wanted: &[MemberSpec],
     seen: &[ArrayMember],

@@ -45,7 +45,7 @@ impl ReshapeTime {
     /// As [`run_cell_with`]; the change is not possible.
     pub fn run(library: &Library, cell: &CellSpec) -> Result<Self, CellError> {
         let [data, all] = sizes(library, &spec_at(library, cell, 0)?)?;
-        let share = (data * 100).div_ceil(all).min(if data == all { 100 } else { 99 });
+        let share = if data == all { 100 } else { (data * 100).div_ceil(all).min(99) };
         let (mut places, mut idle_hours, mut loaded_hours) = (Vec::new(), Some(0.0), Some(0.0));
         for (from, to, bytes) in [(0, share, data), (share, 100, all - data)] {
             if bytes == 0 {

@@ -102,15 +102,11 @@ pub(super) fn unguarded(candidates: &[Candidate]) -> (Vec<Candidate>, FoundMark)
     (candidates, mark)
 }
 
-/// Does the begin of a change give the array another level?
-const fn has_level(marked: &Superblock) -> bool {
-    marked.features.contains(FeatureMap::LEVEL_GUARD)
-}
-
 /// The shape before a change whose begin is marked in this superblock.
 fn shape_before(marked: &Superblock) -> ShapeFields {
+    let has_new_level = marked.features.contains(FeatureMap::LEVEL_GUARD);
     match marked.change() {
-        Some(change) if has_level(marked) && change.old.level == MdLevel::Raid6 => without_q(&change.old),
+        Some(change) if has_new_level && change.old.level == MdLevel::Raid6 => without_q(&change.old),
         Some(change) => change.old,
         None => marked.shape(),
     }

@@ -10,8 +10,8 @@
 //! the journal.
 //!
 //! If a part cannot be read, the range is moved in bands: the rows of one block in all columns of a new stripe, or one block
-//! of a set without parity. A block that no member has is entered in the bad-block logs of its new places, with the parity
-//! of its rows, after the band is written (S7).
+//! of a set without parity. After the band is written, a block that no member has is entered in the bad-block logs of
+//! its new places, and of the parity of its rows (S7).
 
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
