@@ -14,7 +14,7 @@ pub const MEMBERS_MAX: u16 = 128;
 pub const FRAME_BYTES: u64 = 4096;
 /// The start of the pool that is always zero: the source of written zeroes.
 pub const ZERO_REGION_BYTES: u64 = 256 << 10;
-/// The same in sectors: the longest write of zeroes without frames.
+/// `ZERO_REGION_BYTES` in sectors: the longest write of zeroes without frames.
 pub(crate) const ZERO_SECTORS: Sectors = Bytes(ZERO_REGION_BYTES).sectors_floor();
 /// The largest pool: 4 TiB.
 pub const POOL_BYTES_MAX: Bytes = Bytes(1 << 42);
@@ -96,8 +96,8 @@ pub struct Limits {
     pub destage_delay: Nanos,
     /// Maximum number of dirty units in work at once.
     pub destage_units_max: u32,
-    /// The same while neither memory nor the journal is short and no write waits, so that reads find short queues. It
-    /// always applies to sets that are not written in order of address.
+    /// Limit of `destage_units_max` without pressure (memory, journal, waiting writes): short queues help reads. Sets
+    /// that destage by age always use it.
     pub destage_units_calm: u32,
     /// Number of zones of each set that destage visits in order of address if members rotate, a power of two. With 1,
     /// destage goes by age.

@@ -398,7 +398,7 @@ pub struct Load {
     pub read_percent: u32,
     /// Percentage of reads that begin where one of the recent requests ended.
     pub ordered_read_percent: u32,
-    /// The same for writes.
+    /// Percentage of writes that begin where one of the recent requests ended.
     pub ordered_write_percent: u32,
     /// Mean number of requests inside the array when one arrives, itself included, in tenths.
     pub depth_tenths: u32,

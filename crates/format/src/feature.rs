@@ -57,7 +57,7 @@ impl FeatureMap {
     pub const LEVEL_GUARD: Self = Self(1 << 26);
 
     /// Only with [`FeatureMap::SHAPE_GUARD`]: the change that is under way turns around here. Nothing has moved in between, so
-    /// members with the former direction are at the same place.
+    /// members with the old direction are at the same place.
     pub const TURN_GUARD: Self = Self(1 << 25);
 
     /// The marks of a change of shape that Linux does not know.

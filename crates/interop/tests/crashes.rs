@@ -42,7 +42,7 @@ fn the_engine_takes_over_from_md_that_was_killed_while_it_wrote() {
             disks.join(" ")
         ));
     }
-    // The bits of the filling are cleared lazily; only later writes shall be marked.
+    // Wait until md has cleared the bits of the initial fill, so that only later writes are marked.
     guest.script("sleep 17");
     for (key, _, _) in KILLED {
         // However slow this machine is: an array that is written to is not called clean between two writes.

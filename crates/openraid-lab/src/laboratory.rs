@@ -366,7 +366,7 @@ pub fn refused(error: CellError) -> Failure {
 }
 
 /// The number of parallel runs, which is the number of processors, and a callback for the number of ended runs and of
-/// all runs: the bar learns the latter on the way.
+/// all runs. The bar learns the number of all runs on the way.
 pub fn runs_at_once(what: &str) -> (usize, impl Fn(usize, usize) + Sync) {
     let progress = Mutex::new(Progress::counting(what, 0));
     let ended = move |done: usize, all: usize| {

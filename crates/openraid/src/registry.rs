@@ -141,7 +141,8 @@ impl Registry {
         self.read().map(|content| content.arrays)
     }
 
-    /// The same for commands that do without them: if they cannot be read, the user is told once, and there are none.
+    /// The entries for a command that can do without them: if they cannot be read, the user is told once, and the
+    /// result is empty.
     pub fn entries_if_readable(&self) -> Vec<RegisteredArray> {
         self.entries().unwrap_or_else(|failure| {
             self.tell(&failure.text);

@@ -8,9 +8,9 @@ pub(crate) type Sources<'a> = &'a [Option<&'a [u8]>];
 pub struct Change<'a> {
     /// Exponent of the block's coefficient in Q, 0 to 254.
     pub index: u8,
-    /// What parity covers now.
+    /// Data that parity covers now.
     pub old: &'a [u8],
-    /// What parity shall cover; as long as `old`.
+    /// Data that parity will cover; as long as `old`.
     pub new: &'a [u8],
 }
 

@@ -24,7 +24,7 @@ pub const STANDSTILL_MIN: Nanos = Nanos::from_millis(500);
 pub const STANDSTILL_TOLD_MIN: Nanos = Nanos::from_secs(2);
 /// Minimum number of small reads from one connection in a batch after which the shard rests.
 pub const REST_BATCH_MIN: u32 = 4;
-/// The same for a batch with writes: their payload occupies the client longer, and fills the socket sooner.
+/// `REST_BATCH_MIN` of a batch with writes: their payload occupies the client longer, and fills the socket sooner.
 pub const REST_WRITES_MIN: u32 = 10;
 /// Maximum length of a request in such a batch: several of them fit into the receive buffer.
 pub const SMALL_REQUEST_BYTES_MAX: u64 = 32 << 10;
@@ -44,10 +44,10 @@ pub const DESCRIPTORS_KEPT: usize = 192;
 pub const HANDSHAKE_TIME_MAX: Nanos = Nanos::from_secs(30);
 /// A client that reads no answer, or sends no byte of an announced payload, for this long is disconnected.
 pub const STALL_TIME_MAX: Nanos = Nanos::from_secs(30);
-/// The same while such clients together hold more than half of the frames or requests, so that other clients can
+/// `STALL_TIME_MAX` while stalled clients together hold more than half of the frames or requests: other clients can
 /// continue.
 pub const STALL_TIME_PRESSED_MAX: Nanos = Nanos::from_millis(250);
-/// The same for a client that reads or sends bytes all the time, but has been slow for this long.
+/// `STALL_TIME_PRESSED_MAX` of a client that reads or sends bytes all the time, but slowly.
 pub const SLOW_TIME_PRESSED_MAX: Nanos = Nanos::from_secs(2);
 /// Interval of the search for stalled clients.
 pub const STALL_LOOK_INTERVAL: Nanos = Nanos::from_millis(100);
@@ -68,7 +68,7 @@ pub const REPLIES_KEPT: usize = 4 << 10;
 
 /// Maximum bytes received from one connection in one call: about the capacity of a unix socket.
 pub const RECEIVE_BYTES_MAX: usize = 256 << 10;
-/// The same while many connections have unread requests: one small write with its header.
+/// `RECEIVE_BYTES_MAX` while many connections have unread requests: one small write with its header.
 pub const RECEIVE_BYTES_SCARCE: usize = 36 << 10;
 /// The receive buffer that all connections of a shard share.
 pub const INBOX_BYTES: usize = 1 << 20;

@@ -219,14 +219,14 @@ pub enum Command {
     Stories {
         /// The array.
         array: String,
-        /// The ones that ended since this number.
+        /// Number of the first story.
         since: u64,
     },
     /// Requests of hosts in the order of their arrival; steps are kept while a client asks for them.
     Requests {
         /// The array.
         array: String,
-        /// The ones whose arrival has at least this number.
+        /// Number of the first arrival.
         since: u64,
     },
     /// The story of a request, from steps that are kept.

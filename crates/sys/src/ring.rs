@@ -30,7 +30,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The `user_data` of the poll that waits for the helper. A command has its table key, which has 32 bits.
+/// `user_data` of the helper's poll. Commands use their table key of 32 bits, so this value cannot collide.
 const HELPER_POLL: u64 = u64::MAX;
 /// The `user_data` of the trial during set-up.
 const TRIAL: u64 = u64::MAX - 1;

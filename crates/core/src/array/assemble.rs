@@ -330,7 +330,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     let ppl = plan_ppl(candidates, &verdicts, &newest.superblock, geometry, options.force);
     // Writes that were under way are repaired from the partial parity log before the set takes requests.
     let closed = |from: &Sectors| ppl.as_ref().is_some_and(|ppl| ppl.covers && from.is_zero());
-    // Linux md refuses members with an unknown journal, but with --force it marks them clean before it refuses them.
+    // `mdadm --force` marks members clean before the kernel refuses the unknown journal bit: "clean" proves nothing here.
     let unknown = (journalled && !replays).then_some(Sectors::ZERO);
     let resync_from = newest.superblock.resync_position().filter(|from| !(replays || closed(from))).or(unknown);
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;

@@ -124,7 +124,7 @@ pub(crate) enum FlushTurn {
     EndsEpoch,
     /// It was requested before the flush that ended the epoch began to wait, and waits with it.
     Joins,
-    /// Other flushes wait that do not cover it, so it requests its turn again after them.
+    /// The flushes that wait began before this one: it queues again after them.
     Later,
 }
 

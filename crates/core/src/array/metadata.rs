@@ -21,7 +21,7 @@ use openraid_format::RoleTable;
 /// Number of generations after the first that leave out a failed member. That member has at most the events of the
 /// others.
 const STEPS_FAILED: u8 = 1;
-/// The same for a member that is absent. It may have seen one generation more than the present members: the power was
+/// `STEPS_FAILED` of an absent member. It may have seen one generation more than the present members: the power was
 /// cut in the first wave of that generation.
 const STEPS_ABSENT: u8 = 2;
 

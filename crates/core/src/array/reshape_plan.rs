@@ -115,7 +115,7 @@ impl fmt::Display for ReshapeError {
 
 impl core::error::Error for ReshapeError {}
 
-/// What shall change.
+/// The goal of a change of shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReshapeGoal {
     /// The shape, to this one.

@@ -44,7 +44,7 @@ pub(crate) struct Member {
     /// Number of flushes under way.
     pub(super) flushing: u32,
     pub(super) trust: Trust,
-    /// When it failed, if that was since the start of its set.
+    /// The time of its failure, if it failed after the start of its set.
     pub(super) failed_at: Option<Instant>,
     /// If it failed: may it be taken back as it was?
     pub(super) comeback: Comeback,
@@ -219,8 +219,8 @@ pub(crate) struct Set {
     pub(super) writable: SlotSet,
     /// Slots that a change of shape fills: their data is valid on the new side, and they have no place on the old one.
     pub(super) joined: SlotSet,
-    /// The ones among them whose member is leaving and whose replacement gets the writes. It also gets parity, as far
-    /// as that can be computed, because its superblock may record already that it is filled.
+    /// Writable slots whose member is leaving: writes go to its replacement. So does parity where it can be computed,
+    /// since the replacement's superblock may already say that it is filled.
     pub(super) inherited: SlotSet,
     /// Slots whose members are read only if no other copy can be: md's flag write-mostly.
     pub(super) write_mostly: SlotSet,

@@ -78,8 +78,8 @@ pub(crate) struct Line {
     pub(super) staged: bool,
     /// All that was dirty was staged.
     pub(super) staged_whole: bool,
-    /// Entries of the journal that it needs while it is dirty: the first one, the first one after it was staged, and
-    /// the last one; 0 for none.
+    /// Sequence numbers of journal entries that must stay while the line is dirty (0: none): `pin` is the first,
+    /// `repin` the first since staging, `newest` the last.
     pub(super) pin: u64,
     pub(super) repin: u64,
     pub(super) newest: u64,

@@ -53,7 +53,7 @@ pub struct CacheCounters {
     pub read_hits: u64,
     /// See `read_hits`.
     pub read_misses: u64,
-    /// Sectors that were read ahead, and the ones of them that hosts requested later.
+    /// Sectors that were read ahead (`ahead_used`: that hosts requested later).
     pub ahead_read: u64,
     /// See `ahead_read`.
     pub ahead_used: u64,

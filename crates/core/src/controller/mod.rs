@@ -361,7 +361,7 @@ impl Controller {
         }
     }
 
-    /// The same for a signal of the journal.
+    /// Hand a signal of the journal to the components that wait for it.
     fn hand_journal_on(&mut self, signal: Signal) {
         let Self { journal, cache, requests, ops, ended, base, .. } = self;
         match signal {
@@ -490,7 +490,7 @@ impl Controller {
         }
     }
 
-    /// The same for operations that worked for something other than a piece.
+    /// Hand on the results of operations that worked for something other than a piece.
     #[inline(never)]
     fn hand_on_others(&mut self, actions: &mut Actions) {
         while let Some((owner, error)) = self.ended.pop_other() {

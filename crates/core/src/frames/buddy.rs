@@ -234,7 +234,7 @@ impl Buddy {
         }
     }
 
-    /// Release `run`; true if that was the last holder and its frames are free now.
+    /// Release `run`; true if it has no other holder and its frames are free now.
     #[allow(clippy::cast_possible_truncation)] // a zone has less than 2^32 frames
     pub fn release(&mut self, run: Run) -> bool {
         let frame = self.frame_of(run);

@@ -121,7 +121,7 @@ impl Frames {
         zone.runs.release(run);
     }
 
-    /// Release `run`; true if that was the last holder and its frames are free now.
+    /// Release `run`; true if it has no other holder and its frames are free now.
     pub fn release(&mut self, run: Run) -> bool {
         self.zone(run).runs.release(run)
     }

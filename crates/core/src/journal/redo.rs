@@ -262,8 +262,7 @@ impl Rows<'_> {
         Sectors(u64::from(self.op.rows()))
     }
 
-    /// The records of the rows; and the last slot that needs one reference, with that reference: most writes have no other
-    /// slot.
+    /// The redo plan, and a shortcut: the last slot that one reference covers. Most writes have only this slot.
     fn plan(&self) -> (RedoPlan, Option<(Slot, Logged)>) {
         let view = RedoView {
             named: self.op.named_slots(self.set),

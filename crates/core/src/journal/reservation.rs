@@ -46,7 +46,7 @@ pub(crate) struct Reservation {
     reserved: u64,
     /// The largest need of the writes past the cache that wait for room; 0 if none does.
     asked: u64,
-    /// The same of the table of entries.
+    /// `reserved` and `asked` in entries of the table.
     reserved_entries: u64,
     asked_entries: u64,
 }

@@ -64,9 +64,8 @@ pub(crate) fn may_be_in_journal(set: &Set) -> bool {
     set.has_failed() || set.journal.is_in_use()
 }
 
-/// Is a session still on that the set should not have? Writes past the cache wait until it has ended: until then all
-/// writes must be in the journal, and after a crash a lost journal that is found again would replay older data over
-/// writes without it.
+/// Must the session end first? Writes that bypass the journal wait for that: after a crash, a lost journal that is
+/// found again would replay older data over them.
 pub(crate) fn is_session_ending(set: &Set) -> bool {
     // A set with a failed flush keeps its session until it is started again. So may a set whose members refuse dirty
     // data.

@@ -221,7 +221,7 @@ impl Journal {
         false
     }
 
-    /// A piece is durable on a device, or the device was dropped. True if that was the last device.
+    /// A piece is durable on a device, or the device was dropped. True if no other device is awaited.
     pub(super) fn spill_written(&mut self, call: &mut Call) -> bool {
         if !self.spill.ended() {
             return false;

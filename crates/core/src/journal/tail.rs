@@ -27,8 +27,8 @@ const ROUND_SHARE: u64 = 4;
 /// whatever its age, so that a round can end before a write has to wait for it.
 const PRESSED_SHARE: (u64, u64) = (3, 4);
 
-/// The same for the hosts' part of the table of entries: destage may need an entry for each line, so if the table is nearly
-/// full, the oldest data goes first.
+/// `PRESSED_SHARE` of the hosts' part of the table of entries. Destage may need an entry for each line: if the table is
+/// nearly full, the oldest data goes first.
 const TABLE_PRESSED_SHARE: (u64, u64) = (1, 2);
 const TABLE_NEARLY_FULL_SHARE: (u64, u64) = (3, 4);
 

@@ -1,4 +1,4 @@
-//! The log of one slot: its state, the operations that wait for it, and the ones that its last write covers.
+//! The log of one slot: its state, the operations that wait for it, and the operations that its last write covers.
 
 use alloc::vec::Vec;
 
@@ -142,7 +142,7 @@ impl SlotLog {
         }
     }
 
-    /// The members were flushed, or a flush has failed. True if that was for this log.
+    /// The members were flushed, or a flush has failed. True if this log waited for the flush.
     pub(super) fn end_flush(&mut self, failed: bool) -> bool {
         let was_flushing = self.state == LogState::Flushing;
         if was_flushing {

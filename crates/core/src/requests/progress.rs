@@ -19,7 +19,7 @@ const PIECES_RECEIVING_MAX: u32 = 2;
 /// The origin of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
-    /// A host. Requests of hosts are counted from 1, and an array counts the ones inside.
+    /// A host. Requests of hosts are counted from 1. An array counts its unfinished requests.
     Host { number: u64, is_in_array: bool },
     /// Read-ahead, which no host requested.
     ReadAhead,

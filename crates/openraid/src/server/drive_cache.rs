@@ -29,7 +29,7 @@ pub enum DriveCacheOption {
     Off,
 }
 
-/// The first word of each is the printed one; `as-found` is the former word.
+/// The first word of each is the printed one; `as-found` is the word of older versions.
 const WORDS: [(&str, DriveCacheOption); 4] = [
     ("on", DriveCacheOption::On),
     ("off", DriveCacheOption::Off),

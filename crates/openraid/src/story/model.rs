@@ -89,7 +89,7 @@ pub struct RequestsModel {
 /// Stories, and how to ask for the next ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StoriesModel {
-    /// Stories that have ended, in the order of their ends; or the ones that were asked for.
+    /// Stories that have ended, in the order of their ends; or the stories that were asked for.
     pub stories: Vec<StoryModel>,
     /// The number to ask with for requests that end from now on.
     pub next: u64,

@@ -233,7 +233,7 @@ fn a_journal_on_one_device_alone_is_used_again_although_the_other_one_is_dead() 
     fill(&inside.join("other"));
     write_on(&lab, 10);
     server.wait_for_news("JournalDegraded", 1);
-    // As long as the other one is there it may join again, for a moment.
+    // The file goes first: while it exists, the server may attach the full device again for a moment.
     std::fs::remove_file(inside.join("other/j")).expect("it was there");
     write_on(&lab, 50);
     assert_eq!(wait_for_trouble(&lab, "other/j: there is no such file")["state"], "live");

@@ -162,8 +162,8 @@ impl<E> Line<E> {
 #[derive(Debug)]
 pub(super) struct Lines<E> {
     lines: Vec<Line<E>>,
-    /// An event that was the next of all when it was added, and its line. It precedes all events of its line. Its entry
-    /// says whether it still is the next of all. The entry is never if there is no such event.
+    /// Fast slot: an event that was the earliest of all lines when it was added. It precedes all events of
+    /// `soon_line`. `soon_entry` has its time and says whether it still is the earliest; `NEVER` if the slot is empty.
     soon: E,
     soon_line: usize,
     soon_entry: CalendarEntry,

@@ -39,7 +39,7 @@ struct Stream {
 enum Lesson {
     /// The controller does not learn.
     Fixed,
-    /// No decision yet: the number of requests seen, and of the ones among them that continued others.
+    /// No decision yet: the number of requests seen, and how many of them continued another one.
     Listening { seen: u32, in_order: u32 },
     /// Loads are sequential.
     Trust,

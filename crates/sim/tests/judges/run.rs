@@ -65,7 +65,7 @@ impl Profiles {
     }
 }
 
-/// The difference of a mean response from the other simulator's, as a share of the latter.
+/// The difference of a mean response from the other simulator's, as a share of the other's.
 pub fn error(cell: &Cell, mean_ms: f64) -> f64 {
     mean_ms / cell.mean_ms - 1.0
 }

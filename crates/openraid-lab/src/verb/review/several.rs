@@ -167,7 +167,7 @@ fn of_members(arguments: &ReviewArguments, named: &[(String, String)]) -> Review
     }
 }
 
-/// The options, except the ones for simulated targets.
+/// The options, without the options for simulated targets.
 fn without_simulated(arguments: ReviewArguments) -> ReviewArguments {
     let machine = MachineArguments {
         drive: None,

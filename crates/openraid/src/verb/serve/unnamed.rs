@@ -18,7 +18,7 @@ impl UnnamedNotices {
     pub fn hold(&mut self, event: ServiceEvent, is_named: impl Fn(ArrayId) -> bool) -> Option<ServiceEvent> {
         match event {
             ServiceEvent::Notice(notice) if !notice.kind.is_about_journal() => {
-                // A later notice of the same array stays after the ones that wait.
+                // A later notice of the same array stays after the notices that wait.
                 let waits = self.waiting.iter().any(|(_, array, _)| *array == notice.array);
                 if is_named(notice.array) && !waits {
                     return Some(event);

@@ -201,8 +201,8 @@ impl Keeping {
     }
 }
 
-/// The pace of attempts to bring something back. A device that stays away is tried with each look. A device that comes
-/// and goes is tried less and less often, until it has stayed for as long as the pause was.
+/// The pace of attempts to bring something back. A device that stays away is tried with each look. For a device that
+/// comes and goes the pause doubles, until the device has stayed for as long as the pause was.
 #[derive(Debug)]
 struct Pace {
     /// Number of looks before the next attempt.
