@@ -5,6 +5,7 @@
 //! flushed, renamed), under its own lock, so that two commands at the same time both take effect. The content before the last
 //! change stays next to it (`.old`) and is used if the file is damaged.
 
+mod names;
 mod owed;
 mod traces;
 
@@ -21,6 +22,7 @@ use openraid_runtime::service::journal::LastUse;
 use openraid_sys::lock_file;
 use serde::{Deserialize, Serialize};
 
+pub use self::names::{distinct_name, raw_drive_name, raw_drive_number};
 use self::owed::{RegistryBacklog, FAILURES};
 use crate::exit::{ArrayLabel, Failure};
 use crate::kept::KeptSettings;
@@ -70,11 +72,6 @@ impl RegisteredArray {
     fn is(&self, uuid: Option<&str>, name: &str) -> bool {
         self.uuid.as_deref() == uuid && (uuid.is_some() || self.name == name)
     }
-}
-
-/// The name of an array among others with its name: with the first eight digits of its identity.
-pub fn distinct_name(name: &str, uuid: &str) -> String {
-    format!("{name}-{}", uuid.get(..8).unwrap_or(uuid)).trim_start_matches('-').into()
 }
 
 /// When a journal was used last.

@@ -11,7 +11,7 @@ use super::protocol::{read_response, write_request, Command, ServerAnswer, LINE_
 use crate::exit::{unknown_array, Exit, Failure};
 use crate::members::word_of;
 use crate::model::{ArrayModel, HealthWord};
-use crate::registry::Registry;
+use crate::registry::{raw_drive_number, Registry};
 use openraid_status::shell::command;
 use openraid_units::ArrayLevel;
 
@@ -195,8 +195,7 @@ impl ControlServers {
         for mut connection in self.connect()? {
             let arrays =
                 connection.list().unwrap_or_default().into_iter().filter(|known| known.level == ArrayLevel::Jbod);
-            let nth = |path: &str| path.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();
-            found.extend(arrays.filter_map(|known| Some((nth(&known.name)?, known))));
+            found.extend(arrays.filter_map(|known| Some((raw_drive_number(&known.name, name)?, known))));
         }
         found.sort_by_key(|(nth, _)| *nth);
         Ok(found.into_iter().map(|(_, known)| known).collect())

@@ -19,7 +19,7 @@ use crate::exit::{About, ArrayLabel, Failure, Obstacle};
 use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
-use crate::registry::RegisteredArray;
+use crate::registry::{raw_drive_number, RegisteredArray};
 use openraid_status::alarm::DriveStep;
 use openraid_status::shell::command;
 use openraid_status::EventName;
@@ -261,7 +261,8 @@ impl Server {
         let state = self.state();
         let is_own = |served: &ServedArray| match &entry.uuid {
             Some(_) => is_served(served, &entry.name, entry.uuid.as_deref()),
-            None => served.name == entry.name || (served.uuid().is_none() && served.name.starts_with(&entry.name)),
+            None if served.name == entry.name => true,
+            None => served.uuid().is_none() && raw_drive_number(&served.name, &entry.name).is_some(),
         };
         state.arrays.iter().any(is_own)
     }

@@ -47,7 +47,7 @@ use crate::output::array::{health_text, title};
 use crate::output::live::Live;
 use crate::output::voice::Voice;
 use crate::quantity::human;
-use crate::registry::RegisteredArray;
+use crate::registry::{raw_drive_name, RegisteredArray};
 use crate::server::desired::InForce;
 use crate::server::news::plain;
 use crate::server::problems;
@@ -565,8 +565,8 @@ fn make(
 ) -> Result<(), Failure> {
     let name = arguments.name.as_deref().unwrap_or("scratch");
     if level == ArrayLevel::Jbod {
-        for (nth, (member, _)) in open_every(specs, options(Use::Exclusive))?.into_iter().enumerate() {
-            let name = if specs.len() > 1 { format!("{name}-{nth}") } else { name.into() };
+        for (nth, (member, _)) in (0..).zip(open_every(specs, options(Use::Exclusive))?) {
+            let name = if specs.len() > 1 { raw_drive_name(name, nth) } else { name.into() };
             server.take_raw(&name, member, arguments.after_loss)?;
         }
         return Ok(());

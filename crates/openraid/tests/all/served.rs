@@ -2,6 +2,7 @@
 
 use crate::support;
 
+use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -469,6 +470,22 @@ fn raw_drives_and_arrays_in_memory_are_served() {
 }
 
 #[test]
+fn a_raw_drive_that_is_missing_is_offline_though_another_name_begins_with_its_name() {
+    let lab = Lab::new("raw-names");
+    lab.drives(&["x", "y", "z"], 4);
+    lab.line("create data --level jbod x").expect(0);
+    lab.line("create database --level jbod y z").expect(0);
+    fs::remove_file(lab.path("x")).expect("it was there");
+    let server = lab.serve(&["data", "database"]);
+    let served = server.ready["arrays"].as_array().expect("arrays").len();
+    let offline = server.ready["offline"].as_array().expect("a list").clone();
+    assert_eq!((served, offline.len(), &offline[0]["name"]), (2, 1, &"data".into()), "{offline:?}");
+    let reason = offline[0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("x"), "{reason}");
+    server.stop();
+}
+
+#[test]
 fn a_running_server_takes_an_array_over() {
     let lab = Lab::new("handed-over");
     lab.line("create one --level 1 --file-size 8M a0 a1").expect(0);
@@ -549,7 +566,7 @@ fn the_control_socket_survives_whatever_is_said_to_it() {
     use std::os::unix::net::UnixStream;
     let (lab, server, _) = served("");
     let path = server.ready["control"].as_str().expect("a path").to_owned();
-    let mode = std::fs::metadata(&path).expect("the socket").permissions().mode();
+    let mode = fs::metadata(&path).expect("the socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut all: Vec<Vec<u8>> =
         vec![b"\n".to_vec(), b"{}\n".to_vec(), vec![0xff; 100], b"{\"v\":2".to_vec(), Vec::new()];
@@ -713,7 +730,7 @@ fn a_volatile_cache_takes_writes_answers_reads_and_is_empty_after_a_stop() {
 
 /// A value of the kernel's status of the server's process, in KiB.
 fn figure_of(server: &Server, name: &str) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it lives");
+    let text = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it lives");
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
     line.trim().strip_suffix(" kB").and_then(|number| number.parse().ok()).expect("KiB")
 }

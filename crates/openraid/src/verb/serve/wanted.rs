@@ -12,7 +12,7 @@ use crate::exit::{grouped, Failure};
 use crate::kept::KeptSettings;
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, unopened, written_spec, Among};
 use crate::model::LevelWord;
-use crate::registry::RegisteredArray;
+use crate::registry::{raw_drive_name, RegisteredArray};
 use crate::server::desired::InForce;
 use crate::server::problems;
 use crate::server::reload::unknown;
@@ -191,8 +191,8 @@ impl ArraysToServe {
         }
         let specs = entry.members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
         let several = specs.len() > 1;
-        let name = |nth: usize| if several { format!("{}-{nth}", entry.name) } else { entry.name.clone() };
-        self.raw.extend(specs.into_iter().enumerate().map(|(nth, spec)| (name(nth), spec)));
+        let name = |nth| if several { raw_drive_name(&entry.name, nth) } else { entry.name.clone() };
+        self.raw.extend((0..).zip(specs).map(|(nth, spec)| (name(nth), spec)));
         Ok(())
     }
 
