@@ -32,7 +32,6 @@ mod place;
 mod redfish;
 mod state;
 
-pub use auth::role::Role;
 pub use auth::tokens::RevokeError;
 pub use auth::users::Users;
 pub use controller::{

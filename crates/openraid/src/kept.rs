@@ -199,7 +199,7 @@ impl SettingsPlan {
             ACCESS => value.parse().map(|access| self.access = access),
             DRIVE_CACHE => value.parse().map(|option| self.drive_cache = Some(option)),
             READD => value.parse().map(|readd| self.readd = readd),
-            PATH => host_path::read(value).map(|path| self.path = path),
+            PATH => host_path::read(value).and_then(host_path::state).map(|path| self.path = path),
             _ => apply(&mut self.policy, key, value, able.journal),
         };
         if let Err(why) = result {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::CheckWord;
+use crate::role::Role;
+use crate::words::PathWord;
 
 /// A command to a server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -178,8 +180,8 @@ pub enum Command {
     Path {
         /// The array.
         array: String,
-        /// optimized, non-optimized or inaccessible.
-        state: String,
+        /// `optimized`, `non-optimized` or `inaccessible`.
+        state: PathWord,
     },
     /// Stop an array.
     Stop {
@@ -260,7 +262,7 @@ pub enum Command {
     /// Make a link that signs in to the console once.
     Login {
         /// `Administrator`, `Operator` or `ReadOnly`.
-        role: String,
+        role: Role,
         /// A token for scripts in place of the link.
         #[serde(default)]
         token: bool,

@@ -21,6 +21,7 @@ mod exit;
 mod level;
 mod model;
 mod offline;
+mod role;
 mod server;
 mod shape;
 pub mod shell;
@@ -33,9 +34,10 @@ pub use event_name::EventName;
 pub use exit::Exit;
 pub use level::LevelWord;
 pub use model::*;
+pub use role::Role;
 pub use server::ServerModel;
 pub use shape::{NewSlotModel, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
 pub use words::{
-    AccessWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PathWord, PolicyWord, ScheduleWord, SessionWord,
-    SinkWord,
+    AccessWord, DirectionWord, DriveClass, JournalArrayWord, JournalWord, LimitPart, PathWord, PolicyWord,
+    ScheduleWord, SessionWord, SinkWord, VerdictWord,
 };

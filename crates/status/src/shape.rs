@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::words::DirectionWord;
+
 /// A shape of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ShapeModel {
@@ -35,7 +37,7 @@ pub enum ReshapeStageWord {
 }
 
 impl ReshapeStageWord {
-    /// In words.
+    /// The text for users.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -55,7 +57,8 @@ pub struct ReshapeModel {
     /// The shape after the change.
     pub to: ShapeModel,
     /// `forwards` (from the start of the array) or `backwards` (from the end of the array).
-    pub direction: String,
+    #[schema(value_type = String)]
+    pub direction: DirectionWord,
     /// What the change does now: `draining`, `beginning`, `moving` or `ending`.
     pub stage: ReshapeStageWord,
     /// Bytes of the array that have moved.

@@ -18,7 +18,7 @@ macro_rules! words {
             pub fn named(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.word() == word)
             }
-            /// As it is written.
+            /// The word in documents.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -180,5 +180,45 @@ words! {
         Check = "check",
         /// Each drive is read by itself.
         Patrol = "patrol",
+    }
+}
+words! {
+    /// The verdict on a member that is not served.
+    VerdictWord {
+        /// A member with current data.
+        Member = "member",
+        /// A member that is partly filled.
+        Rebuilding = "rebuilding",
+        /// The replacement of a member, partly filled.
+        Replacement = "replacement",
+        /// A spare.
+        Spare = "spare",
+        /// It lacks writes of the other members.
+        Stale = "stale",
+        /// The other members record that it failed.
+        Failed = "failed",
+        /// Another drive has its slot.
+        Replaced = "replaced",
+        /// It belongs to the other half of a split array.
+        Split = "split",
+        /// Another member has the same slot.
+        Duplicate = "duplicate",
+        /// It is stale and taken by force.
+        Forced = "forced",
+        /// It belongs to no array.
+        Stranger = "stranger",
+        /// It cannot be opened.
+        Unreadable = "unreadable",
+        /// Its superblock is not accepted.
+        Refused = "refused",
+    }
+}
+words! {
+    /// The direction of a change of shape.
+    DirectionWord {
+        /// From the start of the array.
+        Forwards = "forwards",
+        /// From the end of the array.
+        Backwards = "backwards",
     }
 }

@@ -16,7 +16,6 @@ pub mod version;
 
 use utoipa::ToSchema;
 
-use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
 use crate::controller::{Creation, EventModel, PlanModel, ScheduleInput};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -28,6 +27,7 @@ use crate::lab::{
 use crate::place::PlaceModel;
 use crate::{console, metrics};
 use openraid_status::care::ScheduleModel;
+use openraid_status::Role::{Administrator, Operator, ReadOnly};
 use openraid_status::{ArrayModel, JournalModel, LimitModel, ReshapePlanModel, ServerModel};
 use HttpMethod::{Delete, Get, Patch, Post};
 

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::role::Role;
 use crate::auth::sessions::Session;
 use crate::auth::users::User;
 use crate::http::reply::{Problem, Reply};
@@ -13,6 +12,7 @@ use crate::http::request::Request;
 use crate::http::serve::COOKIE;
 use crate::limits::{SESSION_TIME_MAX, WRONG_PASSWORD_WAIT};
 use crate::state::ApiState;
+use openraid_status::Role;
 
 /// How a client signs in.
 #[derive(Deserialize, ToSchema)]

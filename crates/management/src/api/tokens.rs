@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::users::noted;
-use crate::auth::role::Role;
 use crate::auth::tokens::{RevokeError, SessionToken};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
+use openraid_status::Role;
 
 /// A token that lasts until it is revoked.
 #[derive(Serialize, ToSchema)]

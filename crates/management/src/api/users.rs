@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::password;
-use crate::auth::role::Role;
 use crate::auth::users::{check_name, User};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
+use openraid_status::Role;
 
 /// A user without the password.
 #[derive(Serialize, ToSchema)]

@@ -2,7 +2,6 @@
 
 pub mod password;
 mod private;
-pub mod role;
 pub mod sessions;
 pub mod token;
 pub mod tokens;

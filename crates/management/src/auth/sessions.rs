@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use openraid_status::Role;
 use serde::{Deserialize, Serialize};
 
 use super::private::PrivateFile;
-use super::role::Role;
 use super::token::{digest, is_same, secret};
 use super::tokens::SessionToken;
 use super::turns::is_loopback;

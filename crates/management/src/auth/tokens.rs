@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use openraid_status::Role;
 use serde::{Deserialize, Serialize};
 
 use super::private::PrivateFile;
-use super::role::Role;
 use super::sessions::clock;
 use super::token::{digest, is_same, secret};
 use super::users::check_name;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use openraid_status::Role;
 use serde::{Deserialize, Serialize};
 
 use super::password;
 use super::private::PrivateFile;
-use super::role::Role;
 use crate::limits::USERS_MAX;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -21,7 +21,6 @@ use super::places::{ConnectionPlace, ConnectionPlaces};
 use super::renew::Renewal;
 use super::serve::serve;
 use super::tls;
-use crate::auth::role::Role;
 use crate::auth::sessions::Sessions;
 use crate::auth::tokens::{RevokeError, Tokens};
 use crate::auth::users::Users;
@@ -31,6 +30,7 @@ use crate::limits::{
 };
 use crate::machine::MachineIdentity;
 use crate::state::{ApiState, Parts};
+use openraid_status::Role;
 
 /// How the interfaces are started.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use hyper::Method;
 
 use super::reply::{Problem, Reply};
 use super::request::Request;
-use crate::auth::role::Role;
+use openraid_status::Role;
 
 /// The handler of a request.
 pub type Handler = fn(&Request) -> Result<Reply, Problem>;

@@ -191,7 +191,7 @@ fn permit(route: &Route, session: Option<&Session>, state: &ApiState) -> Result<
     let needed = match route.need {
         Need::Nothing => return Ok(()),
         Need::Scrape if state.is_loopback => return Ok(()),
-        Need::Scrape => crate::auth::role::Role::ReadOnly,
+        Need::Scrape => openraid_status::Role::ReadOnly,
         Need::Role(role) => role,
     };
     let Some(session) = session else {

@@ -5,11 +5,11 @@ use serde_json::{json, Value};
 use super::{check_version, collection, found, link, no_operation, object, property, resource, text, with};
 use crate::api::users::{check_left, noted};
 use crate::auth::password;
-use crate::auth::role::Role;
 use crate::auth::users::{check_name, User};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, WRONG_PASSWORDS_MAX, WRONG_PASSWORD_WAIT};
+use openraid_status::Role;
 
 const SERVICE: &str = "/redfish/v1/AccountService";
 const ACCOUNTS: &str = "/redfish/v1/AccountService/Accounts";

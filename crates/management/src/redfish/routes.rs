@@ -5,15 +5,14 @@ use super::{
     telemetry,
 };
 use crate::api::{of, route};
-use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
 use crate::http::route::{HttpMethod, Need, Route};
+use openraid_status::Role::{Administrator, Operator, ReadOnly};
 use HttpMethod::{Delete, Get, Patch, Post};
 
 const READ: Need = Need::Role(ReadOnly);
 const OPERATE: Need = Need::Role(Operator);
 const ADMINISTER: Need = Need::Role(Administrator);
 
-/// All routes.
 pub const ROUTES: &[Route] = &[
     route(Get, "/redfish", Need::Nothing, "Versions of Redfish.", super::versions),
     route(Get, "/redfish/", Need::Nothing, "Versions of Redfish.", super::versions),

@@ -46,7 +46,9 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
 fn visible(request: &Request) -> Vec<Session> {
     let session = request.session.as_ref();
     let is_seen = |other: &Session| {
-        session.is_some_and(|session| session.role == crate::Role::Administrator || session.number == other.number)
+        session.is_some_and(|session| {
+            session.role == openraid_status::Role::Administrator || session.number == other.number
+        })
     };
     request.state.sessions.all().into_iter().filter(is_seen).collect()
 }

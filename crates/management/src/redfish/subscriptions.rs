@@ -156,7 +156,9 @@ fn push(state: &Weak<ApiState>, listener: &EventListener, first_test: u64) {
 pub fn end(request: &Request) -> Result<Reply, Problem> {
     let listener = named(request)?;
     let session = request.session.as_ref();
-    if !session.is_some_and(|session| session.role == crate::Role::Administrator || session.user == listener.user) {
+    if !session
+        .is_some_and(|session| session.role == openraid_status::Role::Administrator || session.user == listener.user)
+    {
         return Err(Problem::new(403, "forbidden", "the subscription of another user is ended by an administrator"));
     }
     request.state.listeners.end(listener.number);

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use openraid_format::MinorVersion;
-use openraid_management::{Management, Options, Role};
+use openraid_management::{Management, Options};
 use openraid_runtime::service::{Listen, Service, ServiceEvent};
 use openraid_runtime::ServiceConfig;
+use openraid_status::Role;
 use openraid_sys::{Signals, Use};
 use openraid_units::{ArrayLevel, Bytes, Sectors};
 use serde::Serialize;

@@ -3,6 +3,7 @@
 use openraid_core::array::assemble::Membership;
 use openraid_format::DeviceFlags;
 use openraid_runtime::member::{DeviceNames, ProbedMember};
+use openraid_status::VerdictWord;
 use serde::Serialize;
 
 use crate::bad_blocks;
@@ -22,7 +23,8 @@ pub struct MemberVerdict {
     pub member: String,
     /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `replaced`, `split`, `duplicate`, `forced`,
     /// `stranger`, `unreadable`, `refused`.
-    pub verdict: &'static str,
+    #[schema(value_type = String)]
+    pub verdict: VerdictWord,
     /// Slot of the member, if it has one.
     pub slot: Option<u16>,
     /// The drive's serial number; null if the kernel does not know one, as for a file.
@@ -181,16 +183,16 @@ fn between_two(member: &ProbedMember, verdict: Membership, set: &SetPlan, member
 
 fn of_verdict(member: &ProbedMember, verdict: Membership, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
     let (word, slot) = match verdict {
-        Membership::Member(slot) => ("member", Some(slot)),
-        Membership::Rebuilding(slot, _) => ("rebuilding", Some(slot)),
-        Membership::Replacement(slot, _) => ("replacement", Some(slot)),
-        Membership::Spare => ("spare", None),
-        Membership::Stale { .. } => ("stale", None),
-        Membership::Failed => ("failed", None),
-        Membership::Replaced => ("replaced", None),
-        Membership::Split { .. } => ("split", None),
-        Membership::SlotTaken(slot) => ("duplicate", Some(slot)),
-        Membership::Forced(slot) => ("forced", Some(slot)),
+        Membership::Member(slot) => (VerdictWord::Member, Some(slot)),
+        Membership::Rebuilding(slot, _) => (VerdictWord::Rebuilding, Some(slot)),
+        Membership::Replacement(slot, _) => (VerdictWord::Replacement, Some(slot)),
+        Membership::Spare => (VerdictWord::Spare, None),
+        Membership::Stale { .. } => (VerdictWord::Stale, None),
+        Membership::Failed => (VerdictWord::Failed, None),
+        Membership::Replaced => (VerdictWord::Replaced, None),
+        Membership::Split { .. } => (VerdictWord::Split, None),
+        Membership::SlotTaken(slot) => (VerdictWord::Duplicate, Some(slot)),
+        Membership::Forced(slot) => (VerdictWord::Forced, Some(slot)),
     };
     let mut text = between_two(member, verdict, set, members).unwrap_or_else(|| verdict.to_string());
     if member
@@ -213,14 +215,14 @@ fn of_verdict(member: &ProbedMember, verdict: Membership, set: &SetPlan, members
     of_member(member, word, slot.map(|slot| slot.0), text)
 }
 
-fn of_member(member: &ProbedMember, verdict: &'static str, slot: Option<u16>, text: String) -> MemberVerdict {
+fn of_member(member: &ProbedMember, verdict: VerdictWord, slot: Option<u16>, text: String) -> MemberVerdict {
     let DeviceNames { serial, model, bay, .. } = member.names.clone();
     MemberVerdict { member: member.spec.text.clone(), verdict, slot, serial, model, bay, text }
 }
 
 /// A member that belongs to no array.
 pub fn stranger(member: &ProbedMember) -> MemberVerdict {
-    let word = if member.look.superblock_error.is_some() { "refused" } else { "stranger" };
+    let word = if member.look.superblock_error.is_some() { VerdictWord::Refused } else { VerdictWord::Stranger };
     of_member(member, word, None, sets::no_member(member))
 }
 
@@ -228,7 +230,8 @@ pub fn stranger(member: &ProbedMember) -> MemberVerdict {
 pub fn unreadable(member: &str, why: &str) -> MemberVerdict {
     let text = why.strip_prefix(member).map_or(why, |rest| rest.trim_start_matches([':', ' ']));
     let (serial, model, bay) = (None, None, None);
-    MemberVerdict { member: member.into(), verdict: "unreadable", slot: None, serial, model, bay, text: text.into() }
+    let (member, verdict, text) = (member.to_owned(), VerdictWord::Unreadable, text.to_owned());
+    MemberVerdict { member, verdict, slot: None, serial, model, bay, text }
 }
 
 /// A member's line.

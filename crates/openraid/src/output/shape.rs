@@ -5,7 +5,7 @@ use openraid_core::array::reshape_plan::PlanKind;
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_format::{Direction, MdLevel, ShapeFields, Superblock};
 use openraid_status::shell::command_with;
-use openraid_status::{OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
+use openraid_status::{DirectionWord, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
 use openraid_units::{Bytes, Sectors};
 
 use super::array::survives_text;
@@ -56,7 +56,10 @@ pub fn change(status: &ReshapeStatus) -> ReshapeModel {
     let mut model = ReshapeModel {
         from: shape(&status.from, before),
         to: shape(&status.to, after),
-        direction: status.direction.to_string(),
+        direction: match status.direction {
+            Direction::Forward => DirectionWord::Forwards,
+            Direction::Backward => DirectionWord::Backwards,
+        },
         stage: match status.stage {
             ReshapeStage::Draining => ReshapeStageWord::Draining,
             ReshapeStage::Beginning => ReshapeStageWord::Beginning,
@@ -114,8 +117,10 @@ pub fn percent(change: &ReshapeModel) -> u64 {
 
 /// The shape on each side of the boundary.
 pub fn sides(change: &ReshapeModel) -> [String; 2] {
-    let (below, from) =
-        if change.direction == "forwards" { (&change.to, &change.from) } else { (&change.from, &change.to) };
+    let (below, from) = match change.direction {
+        DirectionWord::Forwards => (&change.to, &change.from),
+        DirectionWord::Backwards => (&change.from, &change.to),
+    };
     let at = human(Bytes(change.position_bytes));
     [format!("below {at} of the array: {}", below.text), format!("from there on: {}", from.text)]
 }

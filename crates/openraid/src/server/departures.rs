@@ -16,7 +16,7 @@ use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output;
 use openraid_status::alarm::DriveStep;
 use openraid_status::shell::command;
-use openraid_status::EventName;
+use openraid_status::{EventName, VerdictWord};
 
 /// Members that left, by the array's UUID.
 pub(super) type Departures = BTreeMap<String, Vec<Departure>>;
@@ -120,7 +120,7 @@ impl Server {
                         (DepartureReason::Unknown, "it was there when the array was started without it")
                     }
                     None => (DepartureReason::Absent, "it was not there when the array was started"),
-                    Some("stale" | "failed") => (DepartureReason::Unknown, "it was out already"),
+                    Some(VerdictWord::Stale | VerdictWord::Failed) => (DepartureReason::Unknown, "it was out already"),
                     Some(_) => continue,
                 };
                 let fresh = Departure::now(member, None, why, reason, at);

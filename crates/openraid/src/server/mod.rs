@@ -546,7 +546,7 @@ impl Answerer for Server {
                 self.find_stories(&array, request.map_or(StoryQuery::Last, StoryQuery::Request))
             }
             Command::Slowest { array, count } => self.find_stories(&array, StoryQuery::Slowest(count)),
-            Command::Login { role, token, name } => self.login(&role, token, name.as_deref()),
+            Command::Login { role, token, name } => self.login(role, token, name.as_deref()),
             Command::RevokeToken { name } => self.revoke_token(&name),
             // Its program may take seconds, and nothing waits for it.
             Command::Locate { array, member, off } => self.locate(&array, &member, off),

@@ -108,7 +108,7 @@ impl Server {
             Command::Set { array, settings, yes } => self.set(&array, &settings, yes),
             Command::AfterLoss { array } => self.after_loss(&array),
             Command::Rename { array, to } => self.rename(&array, &to),
-            Command::Path { array, state } => self.set_path(&array, &state),
+            Command::Path { array, state } => self.set_path(&array, state),
             Command::Stop { array, yes } => self.stop_for_good(&array, yes),
             Command::StopAll { yes } => {
                 self.refuse_loss(None, yes)?;

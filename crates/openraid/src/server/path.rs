@@ -2,6 +2,7 @@
 
 use openraid_config::Access;
 use openraid_status::shell::command_with;
+use openraid_status::PathWord;
 
 use super::{ListenAddress, Server};
 use crate::control::ServerAnswer;
@@ -10,8 +11,8 @@ use crate::host_path::{self, PATH};
 
 impl Server {
     /// Change how NVMe hosts reach an array by the addresses of this server.
-    pub(super) fn set_path(&self, name: &str, state: &str) -> Result<ServerAnswer, Failure> {
-        let path = host_path::read(state).map_err(Failure::usage)?;
+    pub(super) fn set_path(&self, name: &str, word: PathWord) -> Result<ServerAnswer, Failure> {
+        let path = host_path::state(word).map_err(Failure::usage)?;
         let served = self.find(name)?;
         self.registry.refuse_if_locked()?;
         let has_paths = self.listens.iter().any(|address| matches!(address, ListenAddress::Nvme(_)));
@@ -21,15 +22,15 @@ impl Server {
             self.handle.set_path(served.array, path).map_err(|error| Failure::from(error).of(name))?;
         }
         self.change_served(name, |served| served.path = path);
-        let notes = self.keep(&served, &[(PATH.into(), state.into())], None);
+        let notes = self.keep(&served, &[(PATH.into(), word.to_string())], None);
         let notes: String = notes.iter().map(|note| format!("\nnote: {note}")).collect();
         let unblock = || format!("it is blocked, until `{}`", command_with("set", [name], "access=read-write"));
         let why = is_blocked.then(unblock).or_else(|| served.refused.clone());
         let text = match why {
             Some(why) => {
-                format!("{name}: NVMe hosts find the paths to this server {state} when they are served again: {why}")
+                format!("{name}: NVMe hosts find the paths to this server {word} when they are served again: {why}")
             }
-            None => format!("{name}: NVMe hosts are told that the paths to this server are {state}"),
+            None => format!("{name}: NVMe hosts are told that the paths to this server are {word}"),
         };
         self.done(text + &notes, name)
     }

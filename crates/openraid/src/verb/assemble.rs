@@ -4,6 +4,7 @@ use openraid_core::array::assemble::AssembleOptions;
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_runtime::service::Nesting;
 use openraid_status::shell::command;
+use openraid_status::VerdictWord;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -65,7 +66,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     let mut others: Vec<MemberVerdict> = strangers
         .iter()
         .map(|place| stranger(&probed[*place]))
-        .filter(|member| given || member.verdict == "refused")
+        .filter(|member| given || member.verdict == VerdictWord::Refused)
         .collect();
     if given {
         others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text)));

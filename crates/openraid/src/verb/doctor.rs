@@ -7,6 +7,7 @@ use openraid_format::Uuid;
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::Nesting;
 use openraid_status::shell::{command, command_with};
+use openraid_status::VerdictWord;
 use openraid_sys::Use;
 use openraid_units::Bytes;
 use serde::Serialize;
@@ -256,7 +257,7 @@ fn sets_of<'a>(array: &ArrayModel, sets: &'a [SetVerdict]) -> impl Iterator<Item
 
 /// The members that are split off from the members with which the array starts.
 fn split_off(array: &ArrayModel, sets: &[SetVerdict]) -> Vec<String> {
-    let split = sets_of(array, sets).flat_map(|set| &set.members).filter(|member| member.verdict == "split");
+    let split = sets_of(array, sets).flat_map(|set| &set.members).filter(|member| member.verdict == VerdictWord::Split);
     split.map(|member| member.member.clone()).collect()
 }
 

@@ -1,5 +1,6 @@
 //! `openraid login`: prints a link that signs in to the console once, or a token for scripts; revokes a token.
 
+use openraid_status::Role;
 use serde::Serialize;
 
 use super::Context;
@@ -23,11 +24,13 @@ pub(super) struct LoginBody {
 /// # Errors
 /// No server runs, several do, or it has no console.
 pub fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
+    let role = Role::of(&arguments.role)
+        .ok_or_else(|| Failure::usage(format!("{}: use Administrator, Operator or ReadOnly", arguments.role)))?;
     let mut servers = context.servers.connect()?;
     let token = arguments.token;
     let command = match &arguments.revoke {
         Some(name) => Command::RevokeToken { name: name.clone() },
-        None => Command::Login { role: arguments.role.clone(), token, name: arguments.name.clone() },
+        None => Command::Login { role, token, name: arguments.name.clone() },
     };
     let answer = match servers.as_mut_slice() {
         [] => {

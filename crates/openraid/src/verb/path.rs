@@ -3,13 +3,15 @@
 use super::{ask, Context};
 use crate::arguments::PathArguments;
 use crate::control::Command;
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
+use crate::host_path;
 
 /// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.
 pub fn run(arguments: &PathArguments, context: &Context) -> Outcome {
-    let command = Command::Path { array: arguments.array.clone(), state: arguments.state.clone() };
+    let state = host_path::read(&arguments.state).map_err(Failure::usage)?;
+    let command = Command::Path { array: arguments.array.clone(), state };
     ask(context, &arguments.array, &command)
 }

@@ -2,6 +2,7 @@
 
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_status::shell::{path, word};
+use openraid_status::VerdictWord;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -40,8 +41,11 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     let probed: Vec<ProbedMember> = opened.into_iter().map(|(_, probed)| probed).collect();
     let (plans, strangers) = sets::plan(&probed, false);
     let arrays: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
-    let damaged: Vec<MemberVerdict> =
-        strangers.iter().map(|place| stranger(&probed[*place])).filter(|member| member.verdict == "refused").collect();
+    let damaged: Vec<MemberVerdict> = strangers
+        .iter()
+        .map(|place| stranger(&probed[*place]))
+        .filter(|member| member.verdict == VerdictWord::Refused)
+        .collect();
     // If the named devices cannot be read, the result is unknown. If no device is named, an unreadable one means
     // nothing, because some block devices are always in use.
     let is_unknown = !arguments.places.is_empty() && probed.is_empty() && !failed.is_empty();

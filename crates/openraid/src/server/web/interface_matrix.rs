@@ -639,7 +639,7 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         drives: Vec::new(),
     };
     let management = super::start(server, options).expect("it listens");
-    let (url, token) = (management.url(), management.token(openraid_management::Role::ReadOnly));
+    let (url, token) = (management.url(), management.token(openraid_status::Role::ReadOnly));
     let mut wrong = Wrong::default();
     let arrays = arrays_after_failures(server);
     let listed = crate::verb::list::text(&arrays, &[]);

@@ -39,7 +39,7 @@ use crate::model::{ArrayModel, JournalModel, LimitModel};
 use crate::patrol_history;
 use crate::settings;
 use crate::verb::explain;
-use openraid_status::{EventName, ReshapePlanModel};
+use openraid_status::{EventName, ReshapePlanModel, Role};
 
 pub use late::start_or_retry;
 pub(super) use late::LateConsole;
@@ -332,10 +332,8 @@ impl Server {
     /// A link that signs in to the console, or a token; with a name it lasts until it is revoked.
     ///
     /// # Errors
-    /// The server has no HTTP interfaces, there is no such role, or the token cannot be stored.
-    pub(super) fn login(&self, role: &str, token: bool, name: Option<&str>) -> Result<ServerAnswer, Failure> {
-        let role = openraid_management::Role::of(role)
-            .ok_or_else(|| Failure::usage(format!("{role}: use Administrator, Operator or ReadOnly")))?;
+    /// The server has no HTTP interfaces, or the token cannot be stored.
+    pub(super) fn login(&self, role: Role, token: bool, name: Option<&str>) -> Result<ServerAnswer, Failure> {
         let management = self.console()?;
         let text = match name {
             Some(name) => management.lasting_token(name, role).map_err(Failure::refused)?,

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use openraid_management::{Management, Role};
+use openraid_management::Management;
+use openraid_status::Role;
 use serde_json::{json, Value};
 
 use super::super::Server;

@@ -2,6 +2,7 @@
 
 use openraid_runtime::member::ProbedMember;
 use openraid_status::shell::command;
+use openraid_status::VerdictWord;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -74,9 +75,10 @@ impl ServedElsewhere {
         let members = sets.iter().filter(|set| set.uuid == self.uuid).flat_map(|set| &set.members);
         let (unused, used): (Vec<_>, Vec<_>) = members.partition(|member| self.leaves(&member.member));
         // The newest superblock may be that of the half that is not served.
-        let is_served_split = used.iter().any(|member| member.verdict == "split");
+        let is_served_split = used.iter().any(|member| member.verdict == VerdictWord::Split);
         let is_half = |member: &&MemberVerdict| {
-            member.verdict == "split" || is_served_split && matches!(member.verdict, "member" | "rebuilding")
+            let is_member = matches!(member.verdict, VerdictWord::Member | VerdictWord::Rebuilding);
+            member.verdict == VerdictWord::Split || is_served_split && is_member
         };
         let (halves, others): (Vec<_>, Vec<_>) = unused.into_iter().partition(is_half);
         let mut lines = vec![format!("  {name}: not tried: a server has it, with {}", self.used.join(", "))];
@@ -93,7 +95,7 @@ impl ServedElsewhere {
             lines.push(self.choice_text(&halves));
         }
         lines.extend(others.iter().map(|member| match member.verdict {
-            "duplicate" => {
+            VerdictWord::Duplicate => {
                 format!("    next: {}: it has the member itself; {} is a copy", command("show", [name]), member.member)
             }
             _ if self.listed.contains(&member.member) => {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use openraid_config::DesiredManagement;
-use openraid_management::{Management, Options, Role};
+use openraid_management::{Management, Options};
+use openraid_status::Role;
 
 use super::addresses;
 use crate::arguments::ServeArguments;

@@ -1,6 +1,7 @@
 //! Roles, as DMTF names them.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use utoipa::ToSchema;
 
 /// The rights of a user. Each role includes the roles before it.
@@ -14,11 +15,17 @@ pub enum Role {
     Administrator,
 }
 
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
 impl Role {
     /// All values.
     pub const ALL: [Self; 3] = [Self::Administrator, Self::Operator, Self::ReadOnly];
 
-    /// As it is written.
+    /// The word in documents.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
