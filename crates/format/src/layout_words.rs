@@ -13,26 +13,43 @@
 use crate::level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
 use core::fmt;
 
-/// Layouts with one parity block, by number.
-const PARITY: [(&str, u32); 6] = [
-    ("left-asymmetric", 0),
-    ("right-asymmetric", 1),
-    ("left-symmetric", 2),
-    ("right-symmetric", 3),
-    ("parity-first", 4),
-    ("parity-last", 5),
+/// A layout that has a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NamedLayout {
+    /// mdadm's word.
+    pub word: &'static str,
+    /// mdadm's short word, if it has one.
+    pub short: Option<&'static str>,
+    /// The number in a superblock.
+    pub number: u32,
+}
+
+const fn of(word: &'static str, short: Option<&'static str>, number: u32) -> NamedLayout {
+    NamedLayout { word, short, number }
+}
+
+/// Layouts of RAID 0.
+const UNEQUAL: [NamedLayout; 2] =
+    [of("original", None, Raid0Layout::Original.number()), of("alternate", None, Raid0Layout::Alternate.number())];
+/// Layouts of RAID 5, which RAID 6 has too.
+const PARITY: [NamedLayout; 6] = [
+    of("left-asymmetric", Some("la"), 0),
+    of("right-asymmetric", Some("ra"), 1),
+    of("left-symmetric", Some("ls"), 2),
+    of("right-symmetric", Some("rs"), 3),
+    of("parity-first", None, 4),
+    of("parity-last", None, 5),
 ];
-const PARITY_SHORT: [(&str, u32); 4] = [("la", 0), ("ra", 1), ("ls", 2), ("rs", 3)];
 /// Layouts that only RAID 6 has.
-const PARITY_AND_Q: [(&str, u32); 8] = [
-    ("ddf-zero-restart", 8),
-    ("ddf-N-restart", 9),
-    ("ddf-N-continue", 10),
-    ("left-asymmetric-6", 16),
-    ("right-asymmetric-6", 17),
-    ("left-symmetric-6", 18),
-    ("right-symmetric-6", 19),
-    ("parity-first-6", 20),
+const PARITY_AND_Q: [NamedLayout; 8] = [
+    of("ddf-zero-restart", None, 8),
+    of("ddf-N-restart", None, 9),
+    of("ddf-N-continue", None, 10),
+    of("left-asymmetric-6", None, 16),
+    of("right-asymmetric-6", None, 17),
+    of("left-symmetric-6", None, 18),
+    of("right-symmetric-6", None, 19),
+    of("parity-first-6", None, 20),
 ];
 const LEFT_SYMMETRIC: u32 = 2;
 const NEAR_2: u32 = 0x102;
@@ -53,22 +70,25 @@ pub fn level_from_word(word: &str) -> Option<MdLevel> {
     }
 }
 
+/// The layouts of a level that have words, by number. Those of RAID 10 are made of letters and numbers, and are not among them.
+pub fn named_layouts(level: MdLevel) -> impl Iterator<Item = &'static NamedLayout> {
+    let (first, more): (&[_], &[_]) = match level {
+        MdLevel::Linear | MdLevel::Raid1 | MdLevel::Raid4 | MdLevel::Raid10 => (&[], &[]),
+        MdLevel::Raid0 => (&UNEQUAL, &[]),
+        MdLevel::Raid5 => (&PARITY, &[]),
+        MdLevel::Raid6 => (&PARITY, &PARITY_AND_Q),
+    };
+    first.iter().chain(more)
+}
+
 /// The layout number for a word at this level; `None` if the level does not have the word.
 #[must_use]
 pub fn layout_from_word(level: MdLevel, word: &str) -> Option<u32> {
-    let find = |table: &[(&str, u32)]| table.iter().find(|(known, _)| *known == word).map(|&(_, number)| number);
-    let parity = || find(&PARITY).or_else(|| find(&PARITY_SHORT));
-    match level {
-        MdLevel::Linear | MdLevel::Raid1 | MdLevel::Raid4 => None,
-        MdLevel::Raid0 => match word {
-            "original" => Some(Raid0Layout::Original.number()),
-            "alternate" => Some(Raid0Layout::Alternate.number()),
-            _ => None,
-        },
-        MdLevel::Raid5 => parity(),
-        MdLevel::Raid6 => parity().or_else(|| find(&PARITY_AND_Q)),
-        MdLevel::Raid10 => raid10_from_word(word),
+    if level == MdLevel::Raid10 {
+        return raid10_from_word(word);
     }
+    let is_it = |layout: &&NamedLayout| layout.word == word || layout.short == Some(word);
+    named_layouts(level).find(is_it).map(|layout| layout.number)
 }
 
 fn raid10_from_word(word: &str) -> Option<u32> {
@@ -107,18 +127,7 @@ pub struct LayoutWord {
 impl LayoutWord {
     /// The fixed word of a layout that has one.
     fn fixed(self) -> Option<&'static str> {
-        let find = |table: &[(&'static str, u32)]| {
-            table.iter().find(|&&(_, number)| number == self.layout).map(|&(word, _)| word)
-        };
-        match self.level {
-            MdLevel::Linear | MdLevel::Raid1 | MdLevel::Raid4 | MdLevel::Raid10 => None,
-            MdLevel::Raid0 => match Raid0Layout::from_number(self.layout)? {
-                Raid0Layout::Original => Some("original"),
-                Raid0Layout::Alternate => Some("alternate"),
-            },
-            MdLevel::Raid5 => find(&PARITY),
-            MdLevel::Raid6 => find(&PARITY).or_else(|| find(&PARITY_AND_Q)),
-        }
+        named_layouts(self.level).find(|layout| layout.number == self.layout).map(|layout| layout.word)
     }
 }
 
@@ -146,10 +155,11 @@ mod tests {
 
     #[test]
     fn every_word_of_a_level_comes_back_as_itself() {
-        let raid6 = PARITY.iter().chain(&PARITY_AND_Q);
-        for (level, words) in [(MdLevel::Raid5, PARITY.iter().chain(&[])), (MdLevel::Raid6, raid6)] {
-            for &(word, number) in words {
+        for (level, layouts) in [(MdLevel::Raid0, 2), (MdLevel::Raid5, 6), (MdLevel::Raid6, 14)] {
+            assert_eq!(named_layouts(level).count(), layouts);
+            for &NamedLayout { word, short, number } in named_layouts(level) {
                 assert_eq!(layout_from_word(level, word), Some(number));
+                assert!(short.is_none_or(|short| layout_from_word(level, short) == Some(number)), "{word}");
                 assert_eq!(LayoutWord { level, layout: number }.to_string(), word);
                 assert!(level.layout_is_known(number, 5));
             }

@@ -1,5 +1,6 @@
 //! Levels and layouts as numbers in a superblock.
 
+use crate::layout_words::named_layouts;
 use core::fmt;
 
 /// The levels of Linux md that this crate decodes.
@@ -78,8 +79,7 @@ impl MdLevel {
     pub fn layout_is_known(self, layout: u32, members: u32) -> bool {
         match self {
             Self::Linear | Self::Raid0 | Self::Raid1 | Self::Raid4 => true,
-            Self::Raid5 => layout <= 5,
-            Self::Raid6 => matches!(layout, 0..=5 | 8..=10 | 16..=20),
+            Self::Raid5 | Self::Raid6 => named_layouts(self).any(|known| known.number == layout),
             Self::Raid10 => Raid10Layout::from_number(layout).is_some_and(|it| it.copies() <= members),
         }
     }

@@ -56,7 +56,7 @@ pub use journal::{
     JOURNAL_NUMBER_END, JOURNAL_PAYLOAD_MAX, JOURNAL_RECORDS_MAX, JOURNAL_RING_MIN, JOURNAL_RING_START,
     JOURNAL_VERSION,
 };
-pub use layout_words::{default_layout, layout_from_word, level_from_word, LayoutWord};
+pub use layout_words::{default_layout, layout_from_word, level_from_word, named_layouts, LayoutWord, NamedLayout};
 pub use level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
 pub use lockless::{ChunkState, LocklessCounts, LocklessHeader, LOCKLESS_STATES_AT};
 pub use md0::{md0_lba, Md0Error};

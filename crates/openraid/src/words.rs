@@ -8,7 +8,9 @@
 //!  50 60       a stripe over several RAID 5 or RAID 6, each an array of its own to md
 //! ```
 
-use openraid_format::{default_layout, layout_from_word, level_from_word, LayoutWord, MdLevel};
+use openraid_format::{
+    default_layout, layout_from_word, level_from_word, named_layouts, LayoutWord, MdLevel, NamedLayout,
+};
 use openraid_units::ArrayLevel;
 
 /// The level of md that each set of this level has; nothing for drives without metadata.
@@ -84,21 +86,15 @@ pub fn layout(level: ArrayLevel, word: Option<&str>) -> Result<u32, String> {
     }
 }
 
-const fn known_layouts(level: MdLevel) -> &'static str {
-    match level {
-        MdLevel::Linear | MdLevel::Raid1 | MdLevel::Raid4 => "",
-        MdLevel::Raid0 => "original, alternate",
-        MdLevel::Raid5 => {
-            "left-symmetric (ls), left-asymmetric (la), right-symmetric (rs), right-asymmetric (ra), parity-first, \
-             parity-last"
-        }
-        MdLevel::Raid6 => {
-            "left-symmetric (ls), left-asymmetric (la), right-symmetric (rs), right-asymmetric (ra), parity-first, \
-             parity-last, ddf-zero-restart, ddf-N-restart, ddf-N-continue, left-symmetric-6, left-asymmetric-6, \
-             right-symmetric-6, right-asymmetric-6, parity-first-6"
-        }
-        MdLevel::Raid10 => "n2, f2, o2 and other numbers of near, far and offset copies",
+fn known_layouts(level: MdLevel) -> String {
+    if level == MdLevel::Raid10 {
+        return "n2, f2, o2 and other numbers of near, far and offset copies".into();
     }
+    let with_short = |layout: &NamedLayout| match layout.short {
+        Some(short) => format!("{} ({short})", layout.word),
+        None => layout.word.to_owned(),
+    };
+    named_layouts(level).map(with_short).collect::<Vec<_>>().join(", ")
 }
 
 /// Read a layout of RAID 0.
