@@ -13,6 +13,8 @@ use crate::tree::SourceFile;
 
 /// The pages whose code spans are read.
 const PAGES: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
+/// The page with the table of crates.
+const TABLE: &str = "CONTRIBUTING.md";
 /// The longest line of an example without its sign, as in `rustfmt.toml`.
 const COLUMNS_MAX: usize = 120;
 /// The words before a name that define it.
@@ -30,6 +32,19 @@ pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
             }
         }
         check_examples(page, files, complaints);
+    }
+    crates_without_row(files, complaints);
+}
+
+/// Complain of each crate that the table "Where things are" of CONTRIBUTING.md does not explain.
+fn crates_without_row(files: &[SourceFile], complaints: &mut Vec<String>) {
+    let page = files.iter().find(|file| file.path == TABLE).and_then(SourceFile::text).unwrap_or_default();
+    for file in files {
+        let name = file.path.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml"));
+        let Some(name) = name.filter(|name| !name.contains('/')) else { continue };
+        if !page.lines().any(|line| line.starts_with(&format!("| `{name}` |"))) {
+            complaints.push(format!("{TABLE}: the crate {name} has no row in the table of crates"));
+        }
     }
 }
 
@@ -128,6 +143,17 @@ mod tests {
         assert_eq!(complaints("```diff\n-enum Choice {}\n+enum Choice { A }\n```\n-enum Gone {}"), "");
         assert!(complaints("```diff\n-enum Gone {}\n```").contains("ARCHITECTURE.md:2: no file has the line"));
         assert!(complaints(&format!("```diff\n+{}\n```", "x".repeat(121))).contains("too long"));
+    }
+
+    #[test]
+    fn each_crate_has_a_row_in_the_table() {
+        let entry = |path: &str, text: &str| SourceFile { path: path.into(), bytes: text.into() };
+        let crates = ["crates/a/Cargo.toml", "crates/b/Cargo.toml", "crates/b/fuzz/Cargo.toml", "xtask/Cargo.toml"];
+        let mut files: Vec<SourceFile> = crates.iter().map(|path| entry(path, "")).collect();
+        files.push(entry(TABLE, "| `a` | one |\nThe crate `b`\n"));
+        let mut found = Vec::new();
+        crates_without_row(&files, &mut found);
+        assert_eq!(found, ["CONTRIBUTING.md: the crate b has no row in the table of crates"]);
     }
 
     #[test]
