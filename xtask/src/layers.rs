@@ -19,7 +19,7 @@ use std::fs;
 
 /// The source of the core, with the slash at its end.
 const CORE: &str = "crates/core/src/";
-/// The struct whose methods are counted.
+/// The struct that owns the components: its fields may be visible.
 const OWNER: &str = "Controller";
 /// The part of it that components borrow as one: its fields are components too.
 const BASE: &str = "Base";

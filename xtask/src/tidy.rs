@@ -37,7 +37,7 @@ const NOT_ASCII: &[&str] = &["docs/", "README.md", "console/", "models/"];
 const NO_EXAMPLES: &[&str] = &["text", "toml"];
 /// A line of documentation that begins so is code: the blank after the slashes, and four more.
 const INDENTED_CODE: &str = "     ";
-/// The sections of a decision, in this order.
+/// Maximum number of words of a section of a decision.
 const CHOICE_WORDS_MAX: usize = 210;
 
 /// Check all rules over all files.

@@ -217,6 +217,7 @@ fn socket_of(query: &str) -> Result<Option<PathBuf>, UriError> {
     Ok(socket)
 }
 
+/// By hand, because a bad `%` is an error here, and the crate `percent-encoding` passes it on as it is.
 fn decode(text: &str) -> Result<Vec<u8>, UriError> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

@@ -57,7 +57,7 @@ impl Swarm {
         self.running
     }
 
-    /// Begin a run.
+    /// Begin a run. Threads by hand, because a run needs a large stack, may never end, and must not hold up the others.
     ///
     /// # Errors
     /// The system gives no thread.

@@ -6,7 +6,7 @@ use time::{Date, Month, OffsetDateTime, PrimitiveDateTime};
 const JULIAN_DAY_OF_1970: i32 = 2_440_588;
 
 /// A time of day and date as RFC 3339 has it: `2026-11-26T13:29:56Z`. A time after the year 9999, which RFC 3339 does
-/// not have, is shown as its end.
+/// not have, is shown as its end. One format by hand saves the feature `formatting` of the crate and its errors.
 #[must_use]
 pub fn rfc3339(seconds_since_1970: u64) -> String {
     let seconds = i64::try_from(seconds_since_1970).unwrap_or(i64::MAX);

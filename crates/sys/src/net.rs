@@ -1,4 +1,4 @@
-//! Sockets for NBD: listeners and non-blocking streams. Payload is received directly into frames and sent directly from
+//! Sockets of hosts: listeners and non-blocking streams. Payload is received directly into frames and sent directly from
 //! them.
 //!
 //! Every call does at most one system call and never waits. A fault of the network is an error value. If the peer
