@@ -101,7 +101,7 @@ def build_disk(folder, root, package, before):
     shell("dpkg-deb", "-R", package, system + "/var/tmp/tree")
     shell("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", system + "/var/tmp/tree", system + "/var/tmp/openraid.deb")
     shutil.rmtree(system + "/var/tmp/tree")
-    shutil.copy(os.path.dirname(os.path.abspath(__file__)) + "/faces.py", system + "/usr/local/bin/faces")
+    shutil.copy(os.path.dirname(os.path.abspath(__file__)) + "/interfaces.py", system + "/usr/local/bin/interfaces")
     files = {
         "/etc/hostname": "judge\n",
         "/etc/fstab": "/dev/vda / ext4 defaults 0 0\n",

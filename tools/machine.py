@@ -6,8 +6,8 @@
 As root. Builds the guest once (debootstrap), installs the package before in it (BEFORE=FILE names it; otherwise it is PACKAGE with a
 lower version), makes an array, upgrades under the running server, and goes through boots: with mdadm installed, with md's rules
 alone in the initramfs, with the drives in other order, with one and two drives missing, with all of them late, with a clock that was
-set back, and with an initramfs of dracut. After each boot either the array is served, or every face says that it is not
-(tools/faces.py). Then each drive is pulled and put in again, idle and under load, the server is killed under a mounted file system,
+set back, and with an initramfs of dracut. After each boot either the array is served, or every interface says that it is not
+(tools/interfaces.py). Then each drive is pulled and put in again, idle and under load, the server is killed under a mounted file system,
 drives and events do what they should not, and the package is removed and purged. Prints a table, and ends with 1 if a row failed.
 Needs debootstrap, e2fsprogs and qemu-system-x86; a boot takes one to three minutes, all of it two hours. The parts are first, boots,
 absent, dracut, pulls, kills, odd, removal, levels; PARTS="boots pulls" takes some of them, and without "first" it goes on with the guest of an
@@ -44,11 +44,11 @@ OFFLINE = {"list": 2, "show": "offline", "api": "offline", "console": "offline",
            "alarms": ["DeviceDisappeared", "StartProblem"], "unit": "0 arrays served; data OFFLINE", "md": "no md"}
 
 
-def faces(machine):
-    """What tools/faces.py prints in the guest."""
-    _, text = machine.run("python3 /usr/local/bin/faces")
+def interfaces(machine):
+    """What tools/interfaces.py prints in the guest."""
+    _, text = machine.run("python3 /usr/local/bin/interfaces")
     lines = [line for line in text.splitlines() if line.startswith("{")]
-    return json.loads(lines[-1]) if lines else {"faces": text}
+    return json.loads(lines[-1]) if lines else {"interfaces": text}
 
 
 def wait_for(machine, *words, seconds=180):
@@ -92,7 +92,7 @@ def first(machine):
     yield "the array is made by the version before", True, optimal(machine)
     has_disk = machine.run("[ -e '/usr/lib/systemd/system/openraid-disk@.service' ]")[0] == 0
     yield from upgrade(machine) if has_disk else upgrade_without_disk(machine)
-    yield "upgrade: every face", FINE, faces(machine)
+    yield "upgrade: every interface", FINE, interfaces(machine)
     yield from renewal(machine)
     yield from sockets(machine)
     # What an administrator sees on a machine without trouble: no alarm, and a service that is not confined too much.
@@ -193,14 +193,14 @@ def end_load(machine):
 
 
 def late(machine, order):
-    """Drives come when the machine is up: first every face says that the array is not there, then it is served."""
+    """Drives come when the machine is up: first every interface says that the array is not there, then it is served."""
     machine.start([])
-    before = faces(machine)
+    before = interfaces(machine)
     if before != OFFLINE:
         return before
     for number in order:
         machine.put(number)
-    return faces(machine) if optimal(machine) else {"late": "not served", **faces(machine)}
+    return interfaces(machine) if optimal(machine) else {"late": "not served", **interfaces(machine)}
 
 
 def boot(machine, title, drives, initramfs="own", clock=None):
@@ -208,7 +208,7 @@ def boot(machine, title, drives, initramfs="own", clock=None):
     machine.start(drives, initramfs, clock)
     survives = len(drives) - 4
     at_rest = surviving(machine, survives)
-    seen = faces(machine)
+    seen = interfaces(machine)
     if not at_rest:
         seen["at rest"] = machine.run("openraid show data")[1]
     if initramfs.endswith("md") and machine.run("openraid events | grep -q 'md had the members of array data'")[0]:
@@ -233,11 +233,11 @@ def boots(machine):
 def absent(machine):
     """Boots with too few drives, which come late, and with a clock that was set back."""
     machine.start(EVERY[:3])
-    yield "three drives missing", OFFLINE, faces(machine)
+    yield "three drives missing", OFFLINE, interfaces(machine)
     for number in EVERY[3:]:
         machine.put(number)
     optimal(machine)
-    yield "the three come late", FINE, faces(machine)
+    yield "the three come late", FINE, interfaces(machine)
     machine.power_off()
     yield from boot(machine, "the clock was set back at boot", EVERY, clock="2020-01-01T00:00:00")
 
@@ -266,10 +266,10 @@ def pulls(machine):
             gone = wait_for(machine, '"health":"degraded"')
             print(f"  seen as degraded within {gone} s", flush=True)
             events = int(machine.run(vanished)[1].split()[-1]) - before
-            yield f"drive {number} is pulled {how}", (True, True, PULLED), (gone is not None, events > 0, faces(machine))
+            yield f"drive {number} is pulled {how}", (True, True, PULLED), (gone is not None, events > 0, interfaces(machine))
             machine.put(number)
             back = optimal(machine)
-            yield f"drive {number} is back, {how}", (True, FINE), (back, faces(machine))
+            yield f"drive {number} is back, {how}", (True, FINE), (back, interfaces(machine))
         if load:
             yield "the host has seen no error", True, is_loaded(machine)
             end_load(machine)
@@ -297,7 +297,7 @@ def kills(machine):
         goes, _ = machine.run(f"n=0; until [ $(wc -l </run/kept) -gt {int(before.split()[-1])} ]; do n=$((n + 1)); [ $n -lt 300 ] || "
                               "break; sleep 1; done; [ $n -lt 300 ] && [ ! -e /run/ended ]")
         yield f"kill {number} under a mounted file system", (0, True, 0), (code, back, goes)
-    yield "after the kills", FINE, faces(machine)
+    yield "after the kills", FINE, interfaces(machine)
     machine.run("touch /run/enough; until [ -e /run/ended ]; do sleep 1; done; umount /mnt; echo 3 >/proc/sys/vm/drop_caches")
     code, text = machine.run("fsck.ext4 -fn /dev/openraid/data && mount -o ro /dev/openraid/data /mnt")
     yield "the file system is whole", 0, code if not code else text
@@ -326,7 +326,7 @@ def odd(machine):
         wait_for(machine, '"health":"degraded"')
         machine.put(5, medium)
         machine.run("n=0; until openraid alarms | grep -q MemberStaysOut; do n=$((n + 1)); [ $n -lt 90 ] || break; sleep 1; done")
-        seen = faces(machine)
+        seen = interfaces(machine)
         _, text = machine.run("openraid alarms --array data")
         print(text, flush=True)
         yield f"a drive comes back {what}", STAYS_OUT, seen
@@ -334,7 +334,7 @@ def odd(machine):
         time.sleep(5)
         machine.put(5)
         back = optimal(machine)
-        yield "the right one is back", (True, FINE), (back, faces(machine))
+        yield "the right one is back", (True, FINE), (back, interfaces(machine))
     yield from unheard(machine)
     yield from quoted(machine)
     for number, pause in enumerate((0, 1, 3), DRIVES):
@@ -355,7 +355,7 @@ def odd(machine):
         removed, text = machine.run(f"! openraid show data | grep -q SER{number} || openraid remove data {member(number)}")
         yield f"a drive vanishes {pause} s after `add`", (0, True, 0), (code, back, removed if not removed else text)
         shell("rm", "-f", machine.drive(number))
-    yield "after all of it", FINE, faces(machine)
+    yield "after all of it", FINE, interfaces(machine)
     machine.power_off()
 
 
@@ -372,16 +372,16 @@ def unheard(machine):
     after = machine.run(dropped)[1].split()[-1]
     machine.run("kill -CONT $(systemctl show -P MainPID openraid)")
     gone = wait_for(machine, '"health":"degraded"')
-    yield "a drive is pulled, and its event is lost", (True, True, PULLED), (before < after, gone is not None, faces(machine))
+    yield "a drive is pulled, and its event is lost", (True, True, PULLED), (before < after, gone is not None, interfaces(machine))
     machine.run("udevadm settle; udevadm control --stop-exec-queue")
     machine.put(3)
     machine.run("until [ $(ls -d /sys/block/sd? | wc -l) = 6 ]; do sleep 1; done; sleep 5; udevadm control --start-exec-queue")
     back = optimal(machine)
-    yield "it is back, and its names are late", (True, FINE), (back, faces(machine))
+    yield "it is back, and its names are late", (True, FINE), (back, interfaces(machine))
     before = machine.run("openraid events | grep -cE 'Fail|MemberReturned'")[1].split()[-1]
     machine.run("for action in add add change remove remove add; do udevadm trigger --settle --action=$action --subsystem-match=block; done")
     after = machine.run("openraid events | grep -cE 'Fail|MemberReturned'")[1].split()[-1]
-    yield "every drive is announced again and again", (True, before, FINE), (optimal(machine), after, faces(machine))
+    yield "every drive is announced again and again", (True, before, FINE), (optimal(machine), after, interfaces(machine))
 
 
 def quoted(machine):
@@ -411,7 +411,7 @@ def loose(machine):
         machine.put(4)
         machine.run("n=0; until openraid alarms | grep -q MemberStaysOut || openraid show data --json | tr -d ' ' | grep -q '\"optimal\"'; "
                     "do n=$((n + 1)); [ $n -lt 90 ] || break; sleep 1; done")
-    yield "a drive comes back a fourth time", STAYS_OUT, faces(machine)
+    yield "a drive comes back a fourth time", STAYS_OUT, interfaces(machine)
     code, text = machine.run(f"openraid remove data {member(4)} && openraid add data {member(4)} --yes")
     yield "the commands of its alarms add it", (0, True), (code if not code else text, optimal(machine))
 
@@ -446,7 +446,7 @@ def removal(machine):
     yield "purged: state and members stay", 0, code if not code else text
     code, text = machine.run("dpkg -i /var/tmp/openraid.deb && systemctl start openraid")
     optimal(machine)
-    yield "installed again", FINE, faces(machine)
+    yield "installed again", FINE, interfaces(machine)
     machine.power_off()
 
 
@@ -465,11 +465,11 @@ def levels(machine):
             machine.pull(number)
             gone = wait_for(machine, '"health":"degraded"')
             wrote, _ = machine.run(f"seq {number} 3000000 | head -c 8M >/run/text; dd if=/run/text of=/dev/openraid/data bs=1M oflag=direct")
-            yield f"level {level}: drive {number} is pulled", (True, 0, PULLED), (gone is not None, wrote, faces(machine))
+            yield f"level {level}: drive {number} is pulled", (True, 0, PULLED), (gone is not None, wrote, interfaces(machine))
             machine.put(number)
             back = optimal(machine)
             same, _ = machine.run("dd if=/dev/openraid/data bs=1M count=8 iflag=direct | cmp - /run/text")
-            yield f"level {level}: drive {number} is back", (True, 0, FINE), (back, same, faces(machine))
+            yield f"level {level}: drive {number} is back", (True, 0, FINE), (back, same, interfaces(machine))
         code, text = machine.run("openraid check data --follow")
         yield f"level {level}: all rows fit", 0, code if not code else text
         machine.run("systemctl stop openraid-disk@data")

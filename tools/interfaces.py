@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What every face of the server says of the array `data`, as one line of JSON. Runs in the guest of tools/machine.py.
+"""What every interface of the server says of the array `data`, as one line of JSON. Runs in the guest of tools/machine.py.
 
-The faces: the exit code of `list`, `show`, the API, the event stream from which the console draws, the rolled-up health of
+The interfaces: the exit code of `list`, `show`, the API, the event stream from which the console draws, the rolled-up health of
 Redfish, the metrics, the open alarms, the status of the unit, and the kernel's md. A server that does not answer gives
 "none".
 """
@@ -14,7 +14,7 @@ import urllib.request
 
 BASE = "http://127.0.0.1:8440"
 # A token that lasts, and a session, as the console has one. They work after every restart of the server.
-TOKEN, SESSION = "/var/lib/faces-token", "/run/faces-session"
+TOKEN, SESSION = "/var/lib/interfaces-token", "/run/interfaces-session"
 ANSWER_SECONDS_MAX = 60
 
 
@@ -38,7 +38,7 @@ def token(place, *words):
 
 def fetch(path, bearer=None):
     """An answer of the server, as a stream."""
-    headers = {"Authorization": f"Bearer {bearer or token(TOKEN, '--name', 'faces')}"}
+    headers = {"Authorization": f"Bearer {bearer or token(TOKEN, '--name', 'interfaces')}"}
     return urllib.request.urlopen(urllib.request.Request(BASE + path, headers=headers), timeout=ANSWER_SECONDS_MAX)
 
 
@@ -79,10 +79,10 @@ def alarms():
     return sorted({alarm["event"] for alarm in listed if alarm["until_seconds"] is None})
 
 
-def asked(face):
-    """A face of the web; a server that does not answer is an answer, too."""
+def asked(interface):
+    """An interface of the web; a server that does not answer is an answer, too."""
     try:
-        return face()
+        return interface()
     except (OSError, ValueError, KeyError) as error:
         return f"none: {error}"
 
@@ -100,7 +100,7 @@ def main():
     said = {
         "list": code,
         "show": found[1] if found else "none",
-        **{face.__name__: asked(face) for face in (api, console, redfish, metrics, alarms)},
+        **{interface.__name__: asked(interface) for interface in (api, console, redfish, metrics, alarms)},
         "unit": unit.strip(),
         "md": "md has it" if has_md else "no md",
     }
