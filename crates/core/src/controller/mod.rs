@@ -17,11 +17,11 @@ mod append_command;
 mod cached_write;
 mod commands;
 mod destage;
+mod flush_discard;
 mod gather;
 mod marks;
 mod member_commands;
 mod parts;
-mod plain;
 mod request;
 mod reshape_command;
 mod split;
@@ -545,7 +545,7 @@ impl Controller {
             return true;
         }
         self.requests.retry_restarts(self.pool.host_mut());
-        if self.requests.plain_len() > 0 && self.run_plain(actions) {
+        if self.requests.payloadless_len() > 0 && self.run_flush_or_discard(actions) {
             return true;
         }
         if self.requests.wants_ops() && self.ops.may_make_op() && self.split_next(actions) {
@@ -557,7 +557,7 @@ impl Controller {
         self.run_other_work(actions)
     }
 
-    /// The rest of [`Controller::run_one_waiting`]. Not inlined, because the work of a plain request is all before it.
+    /// The rest of [`Controller::run_one_waiting`]. Not inlined, because the work of a flush or discard is all before it.
     #[inline(never)]
     fn run_other_work(&mut self, actions: &mut Actions) -> bool {
         if self.requests.may_starve() && self.end_starved(actions) {

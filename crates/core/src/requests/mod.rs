@@ -5,9 +5,9 @@
 //! those functions, by subject. A function of the controller is left where a request meets its array, the cache or an
 //! operation.
 
+pub(crate) mod flush_discard;
 pub(crate) mod gather;
 pub(crate) mod piece;
-pub(crate) mod plain;
 pub(crate) mod progress;
 mod queues;
 pub(crate) mod request;
@@ -59,7 +59,7 @@ pub(crate) struct Requests {
     gathers: Gathers,
     /// Requests that need pieces, and requests without payload that need operations.
     wanting: Queue,
-    plain: Queue,
+    payloadless: Queue,
     /// Pieces that need other frames.
     restarting: Queue,
     /// The time since which a request waits for frames that only hung drives can release.
@@ -81,7 +81,7 @@ impl Requests {
             queues: PieceQueues::new(limits.pieces_max),
             gathers: Gathers::new(limits),
             wanting: Queue::new(limits.requests_max),
-            plain: Queue::new(limits.requests_max),
+            payloadless: Queue::new(limits.requests_max),
             restarting: Queue::new(limits.pieces_max),
             starved_since: None,
         }
@@ -124,7 +124,7 @@ impl Requests {
     #[inline(always)]
     pub(crate) fn are_quiet(&self) -> bool {
         let pieces = self.queues.splitting().len() | self.wanting.len() | self.restarting.len();
-        pieces | self.plain.len() | usize::from(self.may_gathers_move()) == 0
+        pieces | self.payloadless.len() | usize::from(self.may_gathers_move()) == 0
     }
 
     /// Number of requests of hosts so far.

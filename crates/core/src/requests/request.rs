@@ -60,7 +60,7 @@ impl Requests {
             RequestKind::Flush | RequestKind::Trim { .. } => {
                 // Held by one until all operations are made.
                 request.begin_op();
-                self.plain.push(index);
+                self.payloadless.push(index);
             }
             _ if request.asked().len == 0 => return true,
             RequestKind::Read | RequestKind::Write { .. } | RequestKind::WriteZeroes { .. } => self.want_piece(index),

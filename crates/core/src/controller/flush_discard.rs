@@ -9,18 +9,18 @@ use crate::events::RequestKind;
 use crate::io::state::ended::EndedFor;
 use crate::io::state::op::Op;
 use crate::reason::Reason;
-use crate::requests::plain::discard_op;
+use crate::requests::flush_discard::discard_op;
 use crate::requests::progress::Synced;
 use crate::steps::What;
 
 impl Controller {
     /// Make the next operation of the first request without payload (flush or discard); true if something changed.
-    pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
+    pub(crate) fn run_flush_or_discard(&mut self, actions: &mut Actions) -> bool {
         if !self.ops.may_make_op() {
             return false;
         }
-        for _ in 0..self.requests.plain_len() {
-            let Some(index) = self.requests.first_plain() else { return false };
+        for _ in 0..self.requests.payloadless_len() {
+            let Some(index) = self.requests.first_payloadless() else { return false };
             let moved = if self.requests.get(index).kind() == RequestKind::Flush {
                 self.cut_flush(index, actions)
             } else {
@@ -30,14 +30,14 @@ impl Controller {
                 return true;
             }
             // It waits for the cache; others may continue.
-            self.requests.end_plain_turn();
+            self.requests.end_payloadless_turn();
         }
         false
     }
 
     /// All operations of a request without payload are made.
-    fn end_plain(&mut self, index: u32, actions: &mut Actions) -> bool {
-        self.requests.leave_plain();
+    fn end_flush_or_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
+        self.requests.leave_payloadless();
         self.end_host_op(EndedFor::Request(index), None, actions);
         true
     }
@@ -46,7 +46,9 @@ impl Controller {
     fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests.get(index);
         let array = self.arrays.get(entry.array());
-        let Some((at, left)) = entry.next_discard(array.block().bytes()) else { return self.end_plain(index, actions) };
+        let Some((at, left)) = entry.next_discard(array.block().bytes()) else {
+            return self.end_flush_or_discard(index, actions);
+        };
         let sector = Bytes(at).sectors_floor();
         let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).shape());
         let len = run.min(left.sectors_floor());
@@ -57,14 +59,14 @@ impl Controller {
             }
             return false;
         }
-        let plain = !set.journal.has_session() && !self.journal.is_wanted_by(set);
-        if plain
+        let is_unrecorded = !set.journal.has_session() && !self.journal.is_wanted_by(set);
+        if is_unrecorded
             && self.cache.is_on()
             && !self.cache.pass_discard(&mut self.sets, &mut self.base.trace, set_id, set_lba, len)
         {
             return false;
         }
-        let (skip, op) = if plain {
+        let (skip, op) = if is_unrecorded {
             discard_op(&self.sets, &self.base, index, set_id, set_lba, len)
         } else {
             // A discard is advisory, and the journal would have to record it.
@@ -75,7 +77,7 @@ impl Controller {
             self.requests.get_mut(index).begin_op();
             self.start_op(op);
         } else {
-            let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
+            let reason = if is_unrecorded { Reason::DiscardIgnored } else { Reason::DiscardProtected };
             self.base.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);
             self.base.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
         }
@@ -88,7 +90,7 @@ impl Controller {
         let volume = self.arrays.get(entry.array()).volume();
         let number = entry.next_set();
         if number >= volume.set_count() {
-            return self.end_plain(index, actions);
+            return self.end_flush_or_discard(index, actions);
         }
         let set = volume.set(number);
         if self.cache.is_on() {

@@ -16,24 +16,24 @@ use crate::requests::Requests;
 impl Requests {
     /// Number of requests without payload that need operations.
     #[inline(always)]
-    pub(crate) fn plain_len(&self) -> usize {
-        self.plain.len()
+    pub(crate) fn payloadless_len(&self) -> usize {
+        self.payloadless.len()
     }
 
-    /// The first of them.
-    pub(crate) fn first_plain(&self) -> Option<u32> {
-        self.plain.front()
+    /// The first request without payload.
+    pub(crate) fn first_payloadless(&self) -> Option<u32> {
+        self.payloadless.front()
     }
 
     /// All operations of the first of them are made: it leaves the queue.
-    pub(crate) fn leave_plain(&mut self) {
-        self.plain.pop();
+    pub(crate) fn leave_payloadless(&mut self) {
+        self.payloadless.pop();
     }
 
     /// The first of them waits for the cache: the others have their turns before it.
-    pub(crate) fn end_plain_turn(&mut self) {
-        if let Some(first) = self.plain.pop() {
-            self.plain.push(first);
+    pub(crate) fn end_payloadless_turn(&mut self) {
+        if let Some(first) = self.payloadless.pop() {
+            self.payloadless.push(first);
         }
     }
 }
