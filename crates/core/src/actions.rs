@@ -57,7 +57,7 @@ pub enum Data {
 pub struct MetadataRange {
     /// First byte.
     pub start: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
 }
 
@@ -88,9 +88,9 @@ impl IoClass {
 pub struct DriveCommand {
     /// Name of this command.
     pub tag: Tag,
-    /// Which drive.
+    /// Number of the drive.
     pub drive: DriveId,
-    /// What to do.
+    /// The operation on the drive.
     pub op: DriveOp,
     /// First sector.
     pub lba: DriveLba,
@@ -127,7 +127,7 @@ pub struct Transfer {
     pub at: PoolOffset,
     /// First byte within the request's payload.
     pub offset: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
     /// Is this the last transfer of the request?
     pub last: bool,
@@ -190,7 +190,7 @@ pub struct ParityJob {
 /// How a host request ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplyStatus {
-    /// Done.
+    /// The request is done.
     Ok,
     /// The data is unavailable: too many members are lost, or sectors are bad without redundancy.
     IoError,
@@ -209,7 +209,7 @@ pub enum ReplyStatus {
 pub struct Reply {
     /// The host's request.
     pub token: Token,
-    /// How it ended.
+    /// The final status.
     pub status: ReplyStatus,
 }
 
@@ -223,7 +223,7 @@ pub enum Fill {
 }
 
 impl Fill {
-    /// In words.
+    /// The word for users.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -331,15 +331,15 @@ pub enum NoticeKind {
 /// A notice with its place and time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Notice {
-    /// When.
+    /// Time of the notice.
     pub at: Instant,
-    /// Which array.
+    /// Number of the array.
     pub array: ArrayId,
     /// The slot, if the notice is about one.
     pub slot: Option<Slot>,
     /// The drive, if the notice is about one.
     pub drive: Option<DriveId>,
-    /// What.
+    /// Kind of the notice.
     pub kind: NoticeKind,
 }
 

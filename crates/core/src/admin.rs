@@ -52,7 +52,7 @@ pub enum WriteCache {
 /// The data that is read before a host requests it. This needs a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ReadAhead {
-    /// None.
+    /// No data.
     None,
     /// The data after every read.
     Always,
@@ -150,7 +150,7 @@ pub enum AdminError {
     LargerBlock {
         /// The drive's logical block.
         drive: BlockSize,
-        /// The array's.
+        /// Logical block of the array.
         array: BlockSize,
     },
     /// The data area of a member that comes back is too small.
@@ -265,7 +265,7 @@ pub enum MemberState {
     InSync,
     /// Failed; its failure is not yet recorded on the others.
     Failing(FailReason),
-    /// Failed.
+    /// A member whose failure is recorded.
     Faulty(FailReason),
 }
 
@@ -324,10 +324,10 @@ pub enum TaskKind {
 }
 
 impl TaskKind {
-    /// All of them.
+    /// All kinds of tasks.
     pub const ALL: [Self; 6] = [Self::Rebuild, Self::Replace, Self::Resync, Self::Check, Self::Repair, Self::Reshape];
 
-    /// In words.
+    /// The word for users.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -365,7 +365,7 @@ pub struct ReshapeStatus {
     pub capacities: [Sectors; 2],
     /// The direction.
     pub direction: Direction,
-    /// What it does.
+    /// The stage of the change.
     pub stage: ReshapeStage,
     /// Sectors of the set that have moved.
     pub moved: Sectors,
@@ -380,7 +380,7 @@ pub struct ReshapeStatus {
 /// A background task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskStatus {
-    /// What.
+    /// Kind of the task.
     pub kind: TaskKind,
     /// Sectors of each member done.
     pub done: Sectors,
@@ -425,9 +425,9 @@ pub struct BitmapStatus {
 /// The status of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayStatus {
-    /// Its number.
+    /// Number of the array.
     pub array: ArrayId,
-    /// Size.
+    /// Size of the array for hosts.
     pub capacity: Sectors,
     /// Up to here the array has all the redundancy of its level: the whole of an optimal array, nothing of a degraded
     /// one, and the part that a rebuild has restored so far if that is contiguous.
@@ -466,7 +466,7 @@ pub struct ArrayStatus {
     pub superblock: Option<Superblock>,
     /// Its logical block, which hosts see as the smallest unit.
     pub block: BlockSize,
-    /// Settings.
+    /// Settings of the array.
     pub policy: Policy,
     /// State of its journal session; for a nested array, see its spans.
     pub session: Session,

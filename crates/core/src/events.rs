@@ -7,7 +7,7 @@ use crate::actions::{DriveOp, JobColumn};
 /// The kind of a host request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestKind {
-    /// Read.
+    /// A read.
     Read,
     /// Write; with `fua` the reply means that the data is on stable media.
     Write {
@@ -35,9 +35,9 @@ pub enum RequestKind {
 pub struct BlockRequest {
     /// The host's own name for it, returned with every action that belongs to it.
     pub token: Token,
-    /// Which array.
+    /// Number of the array.
     pub array: ArrayId,
-    /// What to do.
+    /// Kind of the request.
     pub kind: RequestKind,
     /// First byte.
     pub offset: ArrayOffset,
@@ -172,21 +172,21 @@ impl Verdict {
 pub enum Completion {
     /// A drive command ended.
     Drive {
-        /// Which.
+        /// Tag of the command.
         tag: Tag,
-        /// How.
+        /// Result of the command.
         result: Result<(), DriveError>,
     },
     /// A transfer ended.
     Transfer {
-        /// Which.
+        /// Tag of the transfer.
         tag: Tag,
-        /// How.
+        /// Result of the transfer.
         result: Result<(), HostGone>,
     },
     /// A parity job ended.
     Job {
-        /// Which.
+        /// Tag of the job.
         tag: Tag,
         /// What it found.
         verdict: Verdict,
@@ -196,7 +196,7 @@ pub enum Completion {
 /// Properties of a drive when it is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriveInfo {
-    /// Size.
+    /// Size of the drive.
     pub capacity: Sectors,
     /// Smallest unit that can be read or written.
     pub block: BlockSize,

@@ -20,7 +20,7 @@ impl fmt::Display for FailReason {
 }
 
 impl FailReason {
-    /// In words.
+    /// The text for users.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

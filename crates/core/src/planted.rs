@@ -12,14 +12,14 @@ macro_rules! flaws {
             $($(#[$doc])* $name,)*
         }
         impl Flaw {
-            /// All of them.
+            /// All planted bugs.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
             /// Its name on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
-            /// What it does.
+            /// Its effect in words.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }

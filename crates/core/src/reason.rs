@@ -40,7 +40,7 @@ macro_rules! reasons {
         impl Reason {
             /// All reasons, in order.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-            /// In words.
+            /// The text for users.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
@@ -226,11 +226,11 @@ impl ReasonCounts {
 /// One explained decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceEntry {
-    /// When.
+    /// Time of the decision.
     pub at: Instant,
-    /// Which set.
+    /// Number of the set.
     pub set: SetId,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The exclusion unit.
     pub unit: u64,

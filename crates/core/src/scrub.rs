@@ -18,7 +18,7 @@ const RANGES_OPEN_MAX: usize = 64;
 /// What a scrub may change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScrubMode {
-    /// Nothing.
+    /// Nothing: the scrub is a check.
     Check,
     /// Correct the one member that disagrees with the others, if it can be named.
     Repair,
@@ -27,7 +27,7 @@ pub enum ScrubMode {
 }
 
 impl ScrubMode {
-    /// In a word.
+    /// The word for users.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ pub enum AbortReason {
 }
 
 impl AbortReason {
-    /// In words.
+    /// The text for users.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ pub enum NotComparable {
 }
 
 impl NotComparable {
-    /// In words.
+    /// The text for users.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ pub enum ScrubOutcome {
     },
     /// It ended before everything was compared.
     Aborted {
-        /// Why.
+        /// Reason of the early end.
         why: AbortReason,
         /// Progress at the end.
         percent: u8,
@@ -151,7 +151,7 @@ impl ScrubOutcome {
 pub struct ScrubEnd {
     /// What it was allowed to change.
     pub mode: ScrubMode,
-    /// How it ended.
+    /// The outcome.
     pub outcome: ScrubOutcome,
 }
 
@@ -164,7 +164,7 @@ impl fmt::Display for ScrubEnd {
 /// What was done about a mismatch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Remedy {
-    /// Nothing.
+    /// Nothing was changed.
     Left,
     /// Nothing; the copies of a mirror differ, and no member is known to be wrong.
     CopiesLeft,
@@ -268,7 +268,7 @@ pub struct ScrubStatus {
     pub number: u32,
     /// What it was allowed to change.
     pub mode: ScrubMode,
-    /// How it ended.
+    /// The outcome.
     pub outcome: ScrubOutcome,
     /// The time of the end.
     pub at: Instant,

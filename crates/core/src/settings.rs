@@ -43,7 +43,7 @@ pub enum Needs {
 
 /// One row of the table of settings.
 pub struct Spec {
-    /// Its name.
+    /// Name of the setting.
     pub name: &'static str,
     /// Its possible values.
     pub kind: Kind,
@@ -56,7 +56,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Its value.
+    /// Value of the setting.
     #[must_use]
     pub fn get(&self, policy: &Policy) -> Value {
         (self.get)(policy)
@@ -79,9 +79,9 @@ impl Spec {
 /// The value of a setting, shown as users write it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// A word.
+    /// One of the words of a setting.
     Word(&'static str),
-    /// A number.
+    /// A plain number.
     Number(u32),
     /// A size.
     Size(Sectors),
@@ -107,16 +107,16 @@ impl fmt::Display for Value {
 /// A setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// Its name.
+    /// Name of the setting.
     pub name: &'static str,
-    /// Its value.
+    /// Value of the setting.
     pub value: Value,
 }
 
 /// A setting that was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// Its name.
+    /// Name of the setting.
     pub name: &'static str,
     /// The old value.
     pub from: Value,
@@ -146,7 +146,7 @@ macro_rules! words {
         impl $name {
             /// All words.
             pub const WORDS: &'static [&'static str] = &[$($word,)*];
-            /// As it is written.
+            /// The word for users.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
@@ -411,13 +411,13 @@ pub struct Load {
 /// One change, and its figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Switch {
-    /// When.
+    /// Time of the change.
     pub at: Instant,
     /// Tuning before.
     pub from: Tuning,
     /// Tuning since then.
     pub to: Tuning,
-    /// Why.
+    /// The load that led to the change.
     pub load: Load,
 }
 

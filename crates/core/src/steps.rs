@@ -75,7 +75,7 @@ pub enum Place {
     Extent {
         /// First sector.
         at: SetLba,
-        /// Sectors.
+        /// Length in sectors.
         len: Sectors,
     },
     /// Rows of a stripe.
@@ -100,21 +100,21 @@ pub enum What {
     Arrived {
         /// To this array.
         array: ArrayId,
-        /// Its kind.
+        /// Kind of the request.
         kind: RequestKind,
         /// First byte.
         offset: ArrayOffset,
-        /// Bytes.
+        /// Length in bytes.
         len: u64,
     },
     /// A part of its payload is in frames.
     Received {
-        /// Bytes.
+        /// Length in bytes.
         len: u64,
     },
     /// Why something was done, or waited.
     Reason {
-        /// Why.
+        /// The reason.
         reason: Reason,
         /// The figure of the reason.
         figure: u32,
@@ -125,14 +125,14 @@ pub enum What {
         set: SetId,
         /// The dirty unit it belongs to.
         unit: u64,
-        /// Sectors.
+        /// Length in sectors.
         len: Sectors,
         /// The entry of the journal that has it; 0 is none.
         entry: u64,
     },
     /// A part of a read was in lines of the cache.
     Found {
-        /// Sectors.
+        /// Length in sectors.
         len: Sectors,
     },
     /// An operation was made.
@@ -143,7 +143,7 @@ pub enum What {
         set: SetId,
         /// Its work.
         work: Work,
-        /// The place.
+        /// The place of its work.
         place: Place,
     },
     /// The range that it waited for was granted.
@@ -161,30 +161,30 @@ pub enum What {
     },
     /// A member got a command.
     Asked {
-        /// Its slot.
+        /// Slot of the member.
         slot: Slot,
         /// Its drive.
         drive: DriveId,
-        /// What.
+        /// The operation on the drive.
         op: DriveOp,
         /// First sector of the drive.
         lba: DriveLba,
-        /// Sectors.
+        /// Length in sectors.
         len: Sectors,
         /// It waits in the controller's queue, because the drive has its maximum number of commands.
         waits: bool,
     },
     /// A member's command ended, with or without an error.
     Ended {
-        /// Its slot.
+        /// Slot of the member.
         slot: Slot,
         /// Its drive; for an entry of the journal, the journal's drive.
         drive: DriveId,
-        /// What.
+        /// The operation on the drive.
         op: DriveOp,
         /// First sector of the drive.
         lba: DriveLba,
-        /// Sectors.
+        /// Length in sectors.
         len: Sectors,
         /// Time of the command.
         asked: Instant,
@@ -195,7 +195,7 @@ pub enum What {
     },
     /// A computation was requested.
     Computing {
-        /// What.
+        /// Kind of the computation.
         kind: JobKind,
         /// Columns.
         columns: u16,
@@ -206,7 +206,7 @@ pub enum What {
     Computed,
     /// The data to be written is in this entry of the journal.
     Logged {
-        /// Its number.
+        /// Number of the entry.
         entry: u64,
     },
     /// An entry of the journal is written to its devices.
@@ -220,12 +220,12 @@ pub enum What {
     Durable,
     /// A part of the read data is sent to the host.
     Sending {
-        /// Bytes.
+        /// Length in bytes.
         len: u64,
     },
     /// An operation ended.
     Done {
-        /// With this error.
+        /// The error, if the operation failed.
         error: Option<ReplyStatus>,
     },
     /// The host has its answer.
@@ -238,11 +238,11 @@ pub enum What {
 /// A step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// When.
+    /// Time of the step.
     pub at: Instant,
     /// The subject.
     pub who: Who,
-    /// What.
+    /// The event.
     pub what: What,
 }
 

@@ -137,7 +137,7 @@ pub enum BitmapError {
     BadCount {
         /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u32,
     },
     /// Bytes after the known fields are not zero.

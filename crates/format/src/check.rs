@@ -56,21 +56,21 @@ pub enum SuperblockError {
     UnknownLevel(i32),
     /// The level does not have this layout.
     UnknownLayout {
-        /// The level.
+        /// Level of the superblock.
         level: MdLevel,
         /// The layout.
         layout: u32,
     },
     /// The level cannot have this number of members.
     BadMemberCount {
-        /// The level.
+        /// Level of the superblock.
         level: MdLevel,
         /// The count.
         count: u32,
     },
     /// The level cannot have this chunk.
     BadChunk {
-        /// The level.
+        /// Level of the superblock.
         level: MdLevel,
         /// The chunk.
         chunk: Sectors,
@@ -88,7 +88,7 @@ pub enum SuperblockError {
     BadDataArea {
         /// First sector.
         start: DriveLba,
-        /// Length.
+        /// Length of the data area.
         size: Sectors,
         /// The sector before which the data area must end.
         limit: DriveLba,

@@ -92,7 +92,7 @@ pub enum PlacementError {
     },
     /// The level cannot have this chunk.
     BadChunk {
-        /// The level.
+        /// Level of the new array.
         level: MdLevel,
         /// The chunk.
         chunk: Sectors,

@@ -56,7 +56,7 @@ impl ForeignKind {
 /// One signature.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Finding {
-    /// Its kind.
+    /// Kind of the signature.
     pub kind: ForeignKind,
     /// Byte offset of its structure on the drive.
     pub at: Bytes,

@@ -166,7 +166,7 @@ pub enum ReshapeFault {
     Level(MdLevel),
     /// The level would change while data move.
     NewLevel {
-        /// The level.
+        /// Level of the set.
         level: MdLevel,
         /// The number of the other level.
         new_level: i32,

@@ -14,7 +14,7 @@ const GET_FEATURES: u8 = 0x0a;
 const EVENT_REQUEST: u8 = 0x0c;
 const KEEP_ALIVE: u8 = 0x18;
 
-/// All of them.
+/// All admin opcodes of the target.
 pub const OPCODES: [u8; 7] = [GET_LOG_PAGE, IDENTIFY, ABORT, SET_FEATURES, GET_FEATURES, EVENT_REQUEST, KEEP_ALIVE];
 
 /// The end of a command.

@@ -8,10 +8,10 @@ use openraid_units::{ArrayOffset, Bytes};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId(pub u64);
 
-/// What to do.
+/// Kind of a command for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommandKind {
-    /// Read.
+    /// A read.
     Read,
     /// Write; with `fua` the data is durable before the answer.
     Write {
@@ -47,11 +47,11 @@ pub enum PayloadSource {
 pub struct NvmeCommand {
     /// The target's name for it.
     pub id: CommandId,
-    /// What to do.
+    /// Kind of the command.
     pub kind: CommandKind,
     /// First byte.
     pub offset: ArrayOffset,
-    /// Bytes.
+    /// Length in bytes.
     pub len: Bytes,
     /// Payload.
     pub payload: PayloadSource,

@@ -56,7 +56,7 @@ struct Slot<T> {
     open: Option<Open<T>>,
 }
 
-/// All of them.
+/// The commands under way of a target, by number.
 #[derive(Clone, Debug)]
 pub struct Commands<T> {
     slots: Vec<Slot<T>>,

@@ -19,7 +19,7 @@ const READ: u8 = 0x02;
 const WRITE_ZEROES: u8 = 0x08;
 const DATASET_MANAGEMENT: u8 = 0x09;
 
-/// All of them.
+/// All I/O opcodes of the target.
 pub const OPCODES: [u8; 5] = [FLUSH, WRITE, READ, WRITE_ZEROES, DATASET_MANAGEMENT];
 
 /// Bits of double word 12.

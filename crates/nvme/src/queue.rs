@@ -36,7 +36,7 @@ use crate::wire::{
 pub struct ReadPart {
     /// First byte within the command.
     pub offset: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
     /// No part follows, and no error can follow.
     pub is_last: bool,
@@ -102,7 +102,7 @@ pub enum QueueEvent<T> {
 pub struct QueueStep<T> {
     /// Bytes of the input that were used, payload in a capsule included.
     pub consumed: usize,
-    /// The result.
+    /// Event for the target.
     pub event: QueueEvent<T>,
 }
 

@@ -56,7 +56,7 @@ impl Status {
 /// How the engine ended a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommandOutcome {
-    /// Done.
+    /// The command is done.
     Done,
     /// The data is unavailable, and will stay so.
     Lost,

@@ -30,7 +30,7 @@ pub struct Port {
 pub enum AllowedHosts {
     /// All.
     Any,
-    /// These.
+    /// The hosts with these names.
     Listed(Vec<Nqn>),
 }
 
@@ -79,7 +79,7 @@ pub struct Preferred {
 /// An array that hosts see as one disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Subsystem {
-    /// The array.
+    /// Number of the array.
     pub array: ArrayId,
     /// Its UUID. The names that hosts see come from it.
     pub uuid: [u8; 16],

@@ -43,7 +43,7 @@ impl Level {
         Self::ALL.into_iter().find(|level| level.word() == word)
     }
 
-    /// As it is written.
+    /// The word in documents.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -17,7 +17,7 @@ pub enum CheckWord {
 }
 
 impl CheckWord {
-    /// In a word.
+    /// The text for users.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -59,7 +59,7 @@ pub enum AbortWord {
 }
 
 impl AbortWord {
-    /// In words.
+    /// The text for users.
     pub const fn text(self) -> &'static str {
         match self {
             Self::MemberFailed => AbortReason::MemberFailed.text(),

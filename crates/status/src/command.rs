@@ -15,15 +15,10 @@ pub enum Command {
     /// Everything about all arrays.
     List,
     /// Everything about one array.
-    Show {
-        /// Its name.
-        array: String,
-    },
+    Show { array: String },
     /// Fail a member.
     Fail {
-        /// The array.
         array: String,
-        /// The member.
         member: String,
         /// Also if rows that are not in sync yet need it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -34,9 +29,7 @@ pub enum Command {
     },
     /// Add a member.
     Add {
-        /// The array.
         array: String,
-        /// The member.
         member: String,
         /// For which span of a nested array.
         span: Option<usize>,
@@ -48,9 +41,7 @@ pub enum Command {
     },
     /// Take a failed member or a spare out.
     Remove {
-        /// The array.
         array: String,
-        /// The member.
         member: String,
         /// Only if it is a spare.
         spare: bool,
@@ -60,9 +51,7 @@ pub enum Command {
     },
     /// Copy a member to another one, which takes its place.
     Replace {
-        /// The array.
         array: String,
-        /// The member.
         member: String,
         /// The other one; any spare if none.
         with: Option<String>,
@@ -77,9 +66,7 @@ pub enum Command {
     },
     /// Switch the light of a member, so that its drive is found.
     Locate {
-        /// The array.
         array: String,
-        /// The member.
         member: String,
         /// Off again?
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -87,24 +74,16 @@ pub enum Command {
     },
     /// Read everything and compare.
     Check {
-        /// The array.
         array: String,
         /// The blocks that the check may change.
         kind: CheckWord,
     },
     /// End a check or repair.
-    StopCheck {
-        /// The array.
-        array: String,
-    },
+    StopCheck { array: String },
     /// Turn the change of an array's shape around.
-    CancelReshape {
-        /// The array.
-        array: String,
-    },
+    CancelReshape { array: String },
     /// Let hosts have no more than the first part of an array, or all of it again. Nothing is lost.
     LimitSize {
-        /// The array.
         array: String,
         /// The size as the user writes it; `max` is all.
         to: String,
@@ -114,7 +93,6 @@ pub enum Command {
     },
     /// Change the shape of an array, or say what that would do.
     Reshape {
-        /// The array.
         array: String,
         /// Drives that join it first, as spares.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -145,47 +123,33 @@ pub enum Command {
         yes: bool,
     },
     /// Hold background work.
-    Pause {
-        /// The array.
-        array: String,
-    },
+    Pause { array: String },
     /// Go on with it.
-    Resume {
-        /// The array.
-        array: String,
-    },
+    Resume { array: String },
     /// Change settings: keys and values as the user writes them.
     Set {
-        /// The array.
         array: String,
-        /// Settings.
         settings: Vec<(String, String)>,
         /// Accept what they put at risk.
         #[serde(default)]
         yes: bool,
     },
     /// Serve hosts of an array again that were refused after a loss of acknowledged writes.
-    AfterLoss {
-        /// The array.
-        array: String,
-    },
+    AfterLoss { array: String },
     /// Give an array another name.
     Rename {
-        /// The array.
         array: String,
         /// Its new name.
         to: String,
     },
     /// Say how NVMe hosts reach an array by the addresses of this server.
     Path {
-        /// The array.
         array: String,
         /// `optimized`, `non-optimized` or `inaccessible`.
         state: PathWord,
     },
     /// Stop an array.
     Stop {
-        /// The array.
         array: String,
         /// Also if that loses data that lives only while the server runs.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -199,7 +163,6 @@ pub enum Command {
     },
     /// Start and serve the arrays that these members make.
     Assemble {
-        /// Members.
         members: Vec<String>,
         /// As `--force`.
         force: bool,
@@ -208,10 +171,7 @@ pub enum Command {
         journal_lost: bool,
     },
     /// What limits an array now?
-    Limit {
-        /// Its name.
-        array: String,
-    },
+    Limit { array: String },
     /// Keep steps of requests from now on, or do not.
     Record {
         /// On?
@@ -219,28 +179,24 @@ pub enum Command {
     },
     /// Stories of requests that ended; steps are kept while a client asks for them.
     Stories {
-        /// The array.
         array: String,
         /// Number of the first story.
         since: u64,
     },
     /// Requests of hosts in the order of their arrival; steps are kept while a client asks for them.
     Requests {
-        /// The array.
         array: String,
         /// Number of the first arrival.
         since: u64,
     },
     /// The story of a request, from steps that are kept.
     Story {
-        /// The array.
         array: String,
         /// Its number; nothing: the last that ended.
         request: Option<u64>,
     },
     /// The stories of the slowest requests.
     Slowest {
-        /// The array.
         array: String,
         /// Their number.
         count: usize,
@@ -271,10 +227,7 @@ pub enum Command {
         name: Option<String>,
     },
     /// Revoke a token that lasts.
-    RevokeToken {
-        /// Its name.
-        name: String,
-    },
+    RevokeToken { name: String },
     /// Read the configuration file again.
     Reload,
     /// Everything about the journal.

@@ -15,7 +15,7 @@ macro_rules! events {
             /// All names, in alphabetical order.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// As it is written.
+            /// The word in documents.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self {

@@ -77,7 +77,7 @@ pub enum Membership {
     Stale {
         /// Its events.
         events: u64,
-        /// The array's.
+        /// Events of the newest superblock.
         newest: u64,
     },
     /// The array has recorded that it failed. It can be added again.
@@ -89,7 +89,7 @@ pub enum Membership {
     Split {
         /// Its events.
         events: u64,
-        /// The array's.
+        /// Events of the newest superblock.
         newest: u64,
     },
     /// Another member of the same slot is newer or came first.

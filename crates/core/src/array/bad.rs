@@ -32,7 +32,7 @@ pub(crate) struct DriveRange {
 }
 
 impl DriveRange {
-    /// These sectors.
+    /// The range of `len` sectors from `at` on.
     pub(crate) const fn of(at: DriveLba, len: Sectors) -> Self {
         Self { at, len }
     }
@@ -42,7 +42,7 @@ impl DriveRange {
         self.at
     }
 
-    /// Its length.
+    /// Length of the range.
     pub(crate) const fn len(self) -> Sectors {
         self.len
     }

@@ -9,7 +9,7 @@ macro_rules! changes {
             $($(#[$doc])* $name = $bit,)*
         }
         impl Change {
-            /// All of them.
+            /// All kinds of changes.
             pub(crate) const ALL: &'static [Self] = &[$(Self::$name,)*];
         }
     };

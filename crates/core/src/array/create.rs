@@ -19,9 +19,9 @@ use crate::slots::SlotSet;
 /// A drive for a new array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewDrive {
-    /// Its number.
+    /// Number of the drive.
     pub drive: DriveId,
-    /// Its size.
+    /// Size of the drive.
     pub capacity: Sectors,
     /// The identity that it gets.
     pub uuid: Uuid,
@@ -36,7 +36,7 @@ pub struct CreateSpec {
     pub name: SetName,
     /// Now.
     pub created: Timestamp,
-    /// Level.
+    /// Level of the array.
     pub level: MdLevel,
     /// md's layout number. RAID 0 uses it only if members are unequal.
     pub layout: u32,
@@ -65,16 +65,16 @@ pub enum CreateError {
     Geometry(GeometryError),
     /// A drive cannot hold a member.
     Placement {
-        /// Which.
+        /// Number of the drive.
         drive: DriveId,
-        /// Why.
+        /// The fault of the place.
         error: PlacementError,
     },
     /// A spare is smaller than the members.
     SpareTooSmall {
         /// The spare.
         drive: DriveId,
-        /// Its size.
+        /// Size of the spare.
         size: Sectors,
         /// Where its data would start.
         offset: DriveLba,

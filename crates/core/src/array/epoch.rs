@@ -12,7 +12,7 @@
 pub(crate) enum Epoch {
     /// One of two that take turns.
     Even,
-    /// The other.
+    /// The other of the two.
     Odd,
 }
 

@@ -36,7 +36,7 @@ pub(crate) enum Wave {
     Joining,
     /// The first half of the members.
     First,
-    /// The others.
+    /// The second half of the members.
     Second,
 }
 

@@ -75,7 +75,7 @@ pub(crate) enum Seat {
 /// again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Trust {
-    /// Nothing.
+    /// It dropped nothing.
     Sound,
     /// A flush of it failed: data that it had in its cache may be lost. No flush succeeds and nothing is marked clean.
     FlushFailed,

@@ -96,7 +96,7 @@ impl Task {
         self.id
     }
 
-    /// Its kind.
+    /// Kind of the task.
     pub(crate) const fn kind(&self) -> TaskKind {
         self.kind
     }

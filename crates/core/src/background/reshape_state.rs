@@ -78,7 +78,7 @@ pub(in crate::background) enum MoveStage {
     Announcing(u64),
     /// The same without the mark.
     Beginning(u64),
-    /// Nothing.
+    /// Data moves; nothing is being recorded.
     Moving,
     /// The members are being flushed; then this position is recorded.
     Flushing(Sectors),

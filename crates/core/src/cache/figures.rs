@@ -12,7 +12,7 @@ use crate::limits::FRAME_BYTES;
 /// The cache of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheStatus {
-    /// Its size.
+    /// Size of the cache.
     pub size: Bytes,
     /// Size of the lines with dirty sectors, and the maximum.
     pub dirty: Bytes,

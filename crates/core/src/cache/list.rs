@@ -35,7 +35,7 @@ impl List {
         self.head == NONE
     }
 
-    /// The first.
+    /// The first entry of the list.
     pub(crate) fn first(&self) -> Option<u32> {
         Some(self.head).filter(|index| *index != NONE)
     }

@@ -24,7 +24,7 @@ pub enum AdminCommand {
     },
     /// A drive that no set uses is gone, its number is free again.
     DetachDrive {
-        /// Which.
+        /// Number of the drive.
         drive: DriveId,
     },
     /// Start a set that [`crate::array::assemble`] or [`crate::array::create`] has planned. Answer:
@@ -39,19 +39,19 @@ pub enum AdminCommand {
     },
     /// Start a drive as it is, without metadata.
     StartPassthrough {
-        /// Which drive.
+        /// Number of the drive.
         drive: DriveId,
     },
     /// Stop an array: finish what runs, flush, mark clean. Answer when done.
     Stop {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
     },
     /// Fail a member.
     Fail {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
-        /// Which drive of it.
+        /// Number of the member's drive.
         drive: DriveId,
         /// Also if rows that are not in sync yet need it.
         unsynced: bool,
@@ -59,34 +59,34 @@ pub enum AdminCommand {
     /// A member that was out of reach answers again, and has everything that it acknowledged. If its array failed for
     /// lack of such members, it works again when enough of them are back.
     Return {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
-        /// Which drive of it.
+        /// Number of the member's drive.
         drive: DriveId,
     },
     /// A drive is gone. The set or the journal that uses it goes on without it, as after a command that the drive
     /// answered with [`DriveError::Gone`](crate::events::DriveError::Gone). Said twice, it changes nothing.
     Lose {
-        /// Which drive.
+        /// Number of the drive.
         drive: DriveId,
     },
     /// Take a faulty member or a spare out of the array.
     Remove {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
-        /// Which drive of it.
+        /// Number of the member's drive.
         drive: DriveId,
     },
     /// Add a device: it becomes a spare and takes over a missing slot by itself.
     Add {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
         /// The device.
         member: NewMember,
     },
     /// Copy a working member to a spare, then put the spare in its place.
     Replace {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
         /// The member that leaves.
         slot: Slot,
@@ -95,24 +95,24 @@ pub enum AdminCommand {
     },
     /// Read everything and compare.
     Scrub {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
         /// What may be changed.
         mode: ScrubMode,
     },
     /// Hold rebuild, resync and scrub of an array where they are.
     Pause {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
     },
     /// Go on after [`AdminCommand::Pause`].
     Resume {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
     },
     /// End a running check or repair.
     StopScrub {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
     },
     /// Take a journal into use.
@@ -137,26 +137,26 @@ pub enum AdminCommand {
     },
     /// Change the settings of an array.
     SetPolicy {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
         /// The new settings.
         policy: Policy,
     },
     /// Reset the adaptive policy of an array: it follows the settings until it has measured the load again.
     ResetAdaptive {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
     },
     /// Turn the change of an array's shape around: what has moved moves back. Answered at once; the notice comes when the
     /// superblocks say so.
     CancelReshape {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
     },
     /// Let hosts have no more than the first part of an array; nothing of the rest is lost, and a restart forgets it. Answer when
     /// no request is in work beyond it.
     LimitCapacity {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
         /// The sectors that hosts have; all if there is none.
         to: Option<Sectors>,
@@ -164,14 +164,14 @@ pub enum AdminCommand {
     /// Use this size of each member. Answer when the superblocks say so; then a resync makes parity or copies of a new part agree.
     /// Hosts must have no more already than the part that is left of a smaller array.
     Resize {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
         /// Sectors of each member.
         to: UsedSize,
     },
     /// Give a linear array this drive at its end. Answer when hosts have its room.
     Append {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
         /// The drive, which is no member yet.
         member: NewMember,
@@ -179,14 +179,14 @@ pub enum AdminCommand {
     /// Change the shape of an array to this one. Spares become members. Answer when the superblocks say so; then the
     /// data moves.
     Reshape {
-        /// Which.
+        /// Number of the array.
         array: ArrayId,
         /// The shape after the change.
         new: ShapeFields,
     },
     /// Give a set another name, in the superblocks of all members.
     Rename {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
         /// The new name.
         name: SetName,
@@ -194,7 +194,7 @@ pub enum AdminCommand {
     /// Requests until now came from the driver, which read the content of an array. Requests of hosts, and their hits in
     /// the cache, are counted from here.
     CountHosts {
-        /// Which array.
+        /// Number of the array.
         array: ArrayId,
     },
 }

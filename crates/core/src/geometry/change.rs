@@ -64,7 +64,7 @@ pub enum ChangeError {
     ShiftCount(usize),
     /// The data of a member would move over data that have not moved yet.
     Shift {
-        /// The member.
+        /// Slot of the member.
         slot: Slot,
         /// Its shift.
         shift: Shift,
@@ -103,7 +103,7 @@ impl fmt::Display for ChangeError {
 
 impl core::error::Error for ChangeError {}
 
-/// See the module.
+/// A change of a set's shape: both geometries, and the way from one to the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShapeChange {
     old: Geometry,

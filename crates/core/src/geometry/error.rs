@@ -66,7 +66,7 @@ pub enum GeometryError {
     SizeTooSmall {
         /// The member; `None` if the size is common to all.
         slot: Option<Slot>,
-        /// Its size.
+        /// Size of the member.
         size: Sectors,
         /// Minimum size for the layout.
         least: Sectors,
@@ -75,7 +75,7 @@ pub enum GeometryError {
     SizeTooLarge {
         /// The member; `None` if the size is common to all.
         slot: Option<Slot>,
-        /// Its size.
+        /// Size of the member.
         size: Sectors,
     },
     /// A set beyond [`SECTORS_MAX`].

@@ -149,7 +149,7 @@ impl fmt::Display for Level {
 /// The input of a geometry: the unchecked numbers of a superblock.
 #[derive(Clone, Copy, Debug)]
 pub struct SetSpec<'a> {
-    /// The level.
+    /// Level of the set.
     pub level: Level,
     /// Number of slots, missing ones included.
     pub members: u16,

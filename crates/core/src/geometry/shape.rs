@@ -76,7 +76,7 @@ struct Changing {
     is_shut: bool,
 }
 
-/// See the module.
+/// The shape of a set: one geometry, or two with a boundary while the shape changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     /// The old side's.

@@ -110,18 +110,18 @@ pub enum NoTakeover {
     AlreadyThere,
     /// No takeover connects the levels.
     Levels {
-        /// The level.
+        /// Level of the array.
         from: Level,
-        /// The requested one.
+        /// Requested level.
         to: Level,
     },
     /// RAID 0 over members of unequal size.
     UnequalMembers,
     /// The parity is not on the last member.
     ParityMoves {
-        /// The level.
+        /// Level of the array.
         from: Level,
-        /// The requested one.
+        /// Requested level.
         to: Level,
     },
     /// Q is not alone on the last member.
@@ -133,9 +133,9 @@ pub enum NoTakeover {
     },
     /// Another number of slots is needed.
     Slots {
-        /// The level.
+        /// Level of the array.
         from: Level,
-        /// The requested one.
+        /// Requested level.
         to: Level,
         /// Number of slots.
         members: u16,

@@ -42,9 +42,9 @@ pub struct JournalArrayStatus {
 /// The status of the journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalStatus {
-    /// Its state.
+    /// State of the journal.
     pub state: JournalState,
-    /// Its identity.
+    /// Identity of the journal.
     pub uuid: Uuid,
     /// Its durable epoch. A device with a lower epoch is stale.
     pub epoch: u64,

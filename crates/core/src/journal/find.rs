@@ -20,7 +20,7 @@ const SWEEP_SECTORS: Sectors = Sectors::mib(1);
 pub struct JournalDevice {
     /// The drive.
     pub drive: DriveId,
-    /// Its size.
+    /// Size of the drive.
     pub capacity: Sectors,
     /// Its block.
     pub block: BlockSize,

@@ -31,7 +31,7 @@ impl FoundEntry {
 /// An entry that was copied out of the ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeptEntry {
-    /// Its number.
+    /// Sequence number of the entry.
     pub sequence: u64,
     /// Where its header is now.
     pub at: DriveLba,

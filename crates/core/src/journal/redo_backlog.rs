@@ -100,7 +100,7 @@ impl Newest {
 /// The progress of a redo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RedoState {
-    /// It waits.
+    /// The redo waits for its turn.
     Waits,
     /// An operation works on it.
     InWork,

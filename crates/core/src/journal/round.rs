@@ -9,7 +9,7 @@ pub(crate) enum Round {
     Idle(Instant),
     /// The members are flushed.
     Flushing {
-        /// What it does.
+        /// Plan of the round.
         plan: RoundPlan,
         /// Flushes under way.
         pending: u32,

@@ -276,7 +276,7 @@ fn pump_ppl_flush(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
 /// What a log does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LogStep {
-    /// It waits.
+    /// The log waits.
     Waits,
     /// It has changed.
     Moved,

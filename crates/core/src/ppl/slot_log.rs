@@ -49,7 +49,7 @@ impl SlotLog {
         }
     }
 
-    /// Its state.
+    /// State of the log.
     pub(super) const fn state(&self) -> LogState {
         self.state
     }

@@ -47,7 +47,7 @@ pub enum EntryFault {
     BadField {
         /// Name of the field in `docs/on-disk.md`.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
     /// The value of a field of a record is impossible although the checksum is correct.
@@ -56,7 +56,7 @@ pub enum EntryFault {
         index: usize,
         /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
     /// Bytes that are zero in this version are not zero.
@@ -134,7 +134,7 @@ pub enum JournalError {
     BadField {
         /// Name of the field in `docs/on-disk.md`.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
     /// An entry in the superblock's table of arrays is impossible.

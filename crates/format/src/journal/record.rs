@@ -48,7 +48,7 @@ pub enum JournalRecord {
     Redo {
         /// Array the member belongs to.
         array: u8,
-        /// The member.
+        /// Slot of the member.
         slot: Slot,
         /// First sector in the member's data area.
         member_lba: MemberLba,
@@ -61,7 +61,7 @@ pub enum JournalRecord {
     RedoRef {
         /// Array the member belongs to.
         array: u8,
-        /// The member.
+        /// Slot of the member.
         slot: Slot,
         /// First sector in the member's data area.
         member_lba: MemberLba,
@@ -90,14 +90,14 @@ pub enum JournalRecord {
     },
     /// All older entries of this array are durable on its members.
     Release {
-        /// The array.
+        /// Number of the array in the journal.
         array: u8,
     },
     /// The row was written without this member: older redo records for this range of the member are outdated.
     Outdated {
         /// Array the member belongs to.
         array: u8,
-        /// The member.
+        /// Slot of the member.
         slot: Slot,
         /// First sector in the member's data area.
         member_lba: MemberLba,

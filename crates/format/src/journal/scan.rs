@@ -228,7 +228,7 @@ impl JournalScan {
         self.swept(sectors);
     }
 
-    /// The result.
+    /// The result of the scan.
     ///
     /// # Panics
     /// The scan is not done.

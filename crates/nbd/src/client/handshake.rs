@@ -190,7 +190,7 @@ pub enum ClientEvent {
 pub struct ClientStep {
     /// Number of input bytes that were used.
     pub consumed: usize,
-    /// The result.
+    /// Event for the client.
     pub event: ClientEvent,
 }
 

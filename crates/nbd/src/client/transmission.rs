@@ -207,7 +207,7 @@ pub enum ReplyEvent {
 pub struct ReplyParsed {
     /// Number of bytes of the buffer that were used.
     pub consumed: usize,
-    /// The result.
+    /// Event that the bytes are.
     pub event: ReplyEvent,
 }
 

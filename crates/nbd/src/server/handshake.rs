@@ -98,7 +98,7 @@ pub enum HandshakeEvent {
 pub struct HandshakeStep {
     /// Number of input bytes that were used.
     pub consumed: usize,
-    /// The result.
+    /// Event for the server.
     pub event: HandshakeEvent,
 }
 

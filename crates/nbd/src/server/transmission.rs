@@ -165,7 +165,7 @@ pub enum TransmissionEvent {
 pub struct Parsed {
     /// Number of bytes of the buffer that were used, including an inline payload.
     pub consumed: usize,
-    /// The result.
+    /// Event for the server.
     pub event: TransmissionEvent,
 }
 

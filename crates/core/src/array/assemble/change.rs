@@ -33,7 +33,7 @@ impl Assembly {
 /// The mark of a change of shape, as a start finds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FoundMark {
-    /// None.
+    /// No mark.
     None,
     /// The change has not begun, or the newest superblock has no mark any longer.
     TakenBack,
