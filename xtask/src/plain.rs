@@ -4,6 +4,8 @@
 //! The counts are in `xtask/plain-english.txt`, one folder and kind to a line. `cargo xtask tidy` complains if a count has risen, and
 //! says so if one has fallen. `cargo xtask plain` shows the counts by pattern and lowers the stored ones; it raises none.
 //!
+//! In sources, a comment of one word or two that repeats its item (`/// Which.`) counts, too.
+//!
 //! Names in backticks are not counted, and neither is a member that is "one event behind", which is md's own word.
 
 use crate::rust::{strings, Code};
@@ -28,8 +30,45 @@ const PAIRS: &[(&str, &str)] = &[
     ("false", "where"),
     ("panics", "where"),
 ];
+/// Comments of their own that say nothing: the name of the item, its type or its module says more.
+const FRAGMENTS: &[&str] = &[
+    "All of it.",
+    "All of them.",
+    "As it is written.",
+    "Bytes.",
+    "How.",
+    "How it ended.",
+    "In a word.",
+    "In words.",
+    "Its kind.",
+    "Its name.",
+    "Its number.",
+    "Its size.",
+    "Its state.",
+    "Its value.",
+    "Nothing.",
+    "Sectors.",
+    "See the module.",
+    "The array.",
+    "The first.",
+    "The last.",
+    "The level.",
+    "The member.",
+    "The others.",
+    "The result.",
+    "These.",
+    "What.",
+    "What it does.",
+    "What to do.",
+    "When.",
+    "Which.",
+    "Which array.",
+    "Which drive.",
+    "Which set.",
+    "Why.",
+];
 /// Names of all patterns, in the order in which they are counted.
-const NAMES: [&str; WORDS.len() + PAIRS.len() + 2] = [
+const NAMES: [&str; WORDS.len() + PAIRS.len() + 3] = [
     "who",
     "whoever",
     "nobody",
@@ -47,6 +86,7 @@ const NAMES: [&str; WORDS.len() + PAIRS.len() + 2] = [
     "panics where",
     "Of ...",
     "Where ...,",
+    "fragment",
 ];
 
 type Counts = [usize; NAMES.len()];
@@ -103,16 +143,19 @@ fn count(files: &[SourceFile]) -> BTreeMap<String, Counts> {
             continue;
         };
         let folder = folder_of(&file.path);
-        let mut add = |kind: &str, texts: Vec<String>| {
+        let mut add = |kind: &str, texts: &[String]| {
             let sums = all.entry(format!("{folder} {kind}")).or_default();
             texts.iter().for_each(|text| count_in(text, sums));
         };
-        add(PROSE, paragraphs(text, file.is("rs")));
+        let prose = paragraphs(text, file.is("rs"));
+        let fragments = prose.iter().filter(|text| FRAGMENTS.contains(&text.trim())).count();
+        add(PROSE, &prose);
         if file.is("rs") {
-            add(TESTS, names_of_tests(text));
+            add(TESTS, &names_of_tests(text));
             if !is_of_tests(&file.path) {
-                add(STRINGS, strings_of_program(text));
+                add(STRINGS, &strings_of_program(text));
             }
+            all.entry(format!("{folder} {PROSE}")).or_default()[NAMES.len() - 1] += fragments;
         }
     }
     all
@@ -247,6 +290,14 @@ mod tests {
             0
         );
         assert_eq!(of("docs/a.md", "`a` stands behind `b`, nobody `c`.\n"), 2);
+    }
+
+    #[test]
+    fn a_comment_that_is_only_a_fragment_is_counted() {
+        let text = "/// Which.\n#[a]\n/// The array.\n/// It has members.\nx: u8, // Why.\n/// Why.\n\n// In words.\n";
+        assert_eq!(of("crates/a/src/b.rs", text), 3);
+        assert_eq!(of("crates/a/src/b.rs", "/// Number of the array.\nfn f() { say(\"Nothing.\") }\n"), 0);
+        assert_eq!(of("docs/a.md", "Nothing.\n"), 0);
     }
 
     #[test]

@@ -12,13 +12,11 @@ use std::time::Instant;
 
 /// A program that is to run.
 pub struct Program {
-    /// Its package.
     pub package: String,
     /// Its name for a person.
     pub title: String,
     /// Its file.
     pub path: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
     /// The folder of its package, for a test program: the program runs there, and its environment names the folder, as under
     /// `cargo test`. Others run in the root.

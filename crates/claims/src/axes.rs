@@ -156,9 +156,7 @@ const fn domain(axis: Axis) -> Domain {
 /// The value of an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AxisValue {
-    /// A number.
     Number(f64),
-    /// A word.
     Word(String),
 }
 
@@ -315,7 +313,6 @@ fn takes(domain: Domain) -> String {
 /// A value that is not valid for its axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AxisValueError {
-    /// The axis.
     pub axis: Axis,
     /// The given value.
     pub given: String,

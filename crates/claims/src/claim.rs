@@ -40,7 +40,6 @@ impl Grade {
     }
 }
 
-/// One claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
     /// Its name, unique in the file.

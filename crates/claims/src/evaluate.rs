@@ -36,7 +36,6 @@ impl ClaimVerdict {
 pub struct MeasuredValue {
     /// The call, in the form in which a check writes it.
     pub call: String,
-    /// The value.
     pub value: MetricValue,
 }
 
@@ -45,7 +44,6 @@ pub struct MeasuredValue {
 pub struct ClaimOutcome {
     /// The claim.
     pub id: String,
-    /// The verdict.
     pub verdict: ClaimVerdict,
     /// All values that the check used, in the order of their first use.
     pub measured: Vec<MeasuredValue>,

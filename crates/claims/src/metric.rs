@@ -7,7 +7,6 @@ use crate::subject::Subject;
 use crate::workload::ClaimWorkload;
 use std::fmt;
 
-/// A metric.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Metric {
     /// Requests per second.
@@ -151,7 +150,6 @@ pub enum MetricTarget {
     Subject(Subject),
     /// A level, for any width.
     Level(crate::subject::Level),
-    /// A link.
     Link(String),
 }
 
@@ -170,9 +168,7 @@ impl fmt::Display for MetricTarget {
 pub struct MetricCall {
     /// The claim's system. Its profile gives drives, controller, bus, cache and chunk.
     pub system: String,
-    /// The metric.
     pub metric: Metric,
-    /// The target.
     pub target: MetricTarget,
     /// The axes that the check gives.
     pub axes: AxisValues,

@@ -109,9 +109,7 @@ fn together(claim: &Claim, calls: &[MetricCall], number: u64) -> Option<Perturba
 pub struct PerturbedClaim {
     /// The claim, by its index in the list of all claims.
     pub claim: usize,
-    /// The change.
     pub change: Perturbation,
-    /// The result.
     pub ended: PerturbedResult,
 }
 

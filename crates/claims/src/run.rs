@@ -8,7 +8,6 @@ use crate::metric::Metrics;
 use openraid_methods::run::run_all;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Options of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunOptions {
     /// Number of threads.

@@ -187,7 +187,6 @@ fn load(mut reader: impl BufRead, fingerprint: &str) -> Option<HashMap<String, S
 pub struct ClaimStoreError {
     /// The file.
     pub path: PathBuf,
-    /// The error.
     pub error: String,
 }
 

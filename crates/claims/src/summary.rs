@@ -11,11 +11,8 @@ use std::collections::BTreeMap;
 /// Numbers of claims by verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VerdictTally {
-    /// Passed.
     pub passed: usize,
-    /// Failed.
     pub failed: usize,
-    /// Not applicable.
     pub not_applicable: usize,
 }
 

@@ -157,7 +157,6 @@ impl Default for DesiredCare {
 /// How an array is identified.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ArrayId {
-    /// By its name.
     Name(String),
     /// By its UUID, which stays when it is renamed.
     Uuid(Uuid),
@@ -175,7 +174,6 @@ impl fmt::Display for ArrayId {
 /// The access that hosts have to an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
-    /// Read and write.
     #[default]
     ReadWrite,
     /// Read. A write is refused.
@@ -188,7 +186,6 @@ impl Access {
     /// All values.
     pub const ALL: [Self; 3] = [Self::ReadWrite, Self::ReadOnly, Self::Blocked];
 
-    /// As it is written.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -213,7 +210,6 @@ impl AfterPowerCut {
     /// All values.
     pub const ALL: [Self; 2] = [Self::Refuse, Self::Admit];
 
-    /// As it is written.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -244,7 +240,6 @@ impl FromStr for Access {
 /// A table `[arrays.NAME]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DesiredArray {
-    /// The array.
     pub id: ArrayId,
     /// The line of its table.
     pub line: u32,
@@ -271,7 +266,6 @@ impl DesiredArray {
 /// A setting, as `openraid set` takes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// Its name.
     pub key: String,
     pub value: String,
     /// The line on which it stands.
@@ -285,7 +279,6 @@ pub enum SpareFor {
     All,
     /// One array, or one span of a nested one.
     Array {
-        /// Its name.
         name: String,
         /// The span, counted from 0.
         span: Option<u32>,
@@ -356,14 +349,10 @@ pub enum SinkKind {
         password_file: Option<PathBuf>,
     },
     /// The journal of systemd.
-    Journald {
-        /// Its socket.
-        socket: PathBuf,
-    },
+    Journald { socket: PathBuf },
 }
 
 impl SinkKind {
-    /// Its word.
     #[must_use]
     pub const fn word(&self) -> SinkWord {
         match self {
@@ -401,7 +390,6 @@ pub enum ScheduleTask {
 }
 
 impl ScheduleTask {
-    /// Its word.
     #[must_use]
     pub const fn word(self) -> ScheduleWord {
         match self {

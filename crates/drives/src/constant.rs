@@ -16,7 +16,6 @@ const PIECES: usize = 1024;
 /// The law's table is in millionths of the mean.
 const MEAN: u64 = 1_000_000;
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub struct ConstantDrive {
     sectors: u64,

@@ -19,7 +19,6 @@ use crate::place::PlaceModel;
 pub struct Refusal {
     /// The exit code that the command line would have.
     pub exit: Exit,
-    /// In words.
     pub text: String,
     /// The change is in force, and could not be kept: no refusal for a client.
     pub in_force: bool,
@@ -27,7 +26,6 @@ pub struct Refusal {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandResult {
-    /// In words.
     pub text: String,
     /// The array after the command, if it still exists.
     pub array: Option<Box<ArrayModel>>,

@@ -56,7 +56,6 @@ pub const SESSIONS_SAVE_INTERVAL: Duration = Duration::from_secs(60);
 pub const LINKS_MAX: usize = 8;
 /// Maximum age of a one-time link.
 pub const LINK_TIME_MAX: Duration = Duration::from_secs(15 * 60);
-/// Users.
 pub const USERS_MAX: usize = 64;
 /// Tokens that last.
 pub const TOKENS_MAX: usize = 64;

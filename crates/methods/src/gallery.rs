@@ -19,7 +19,6 @@ pub struct Edition {
     pub subjects: &'static [&'static str],
     /// Were the SSDs new and never written?
     pub fresh: bool,
-    /// The methods.
     pub methods: &'static [&'static str],
 }
 

@@ -32,7 +32,6 @@ pub struct ControllerProfile {
     pub kind: ControllerKind,
     /// Ports for drives.
     pub ports: Sourced<u32>,
-    /// Ports on one connector.
     pub ports_per_connector: Sourced<u32>,
     /// Name of the bus profile of a port. A drive uses the slower of this link and its own.
     pub link: String,

@@ -21,7 +21,6 @@ pub struct DriveProfile {
     pub head: Head,
     /// Name of the bus profile of its link (`sata3`), for readers and for checks.
     pub link: String,
-    /// Size.
     pub capacity: Sourced<Sectors>,
     /// Its kind, with the values of that kind.
     pub kind: DriveKind,

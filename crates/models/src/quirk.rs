@@ -13,7 +13,6 @@ pub enum QuirkKind {
     Number,
     /// Yes or no.
     Truth,
-    /// A word.
     Text,
 }
 
@@ -24,7 +23,6 @@ pub enum QuirkValue {
     Number(Sourced<f64>),
     /// Yes or no.
     Truth(bool),
-    /// A word.
     Text(String),
 }
 

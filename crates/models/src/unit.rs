@@ -7,7 +7,6 @@
 pub(crate) enum Dimension {
     /// Nanoseconds.
     Time,
-    /// Bytes.
     Size,
     /// Bytes per second.
     Rate,

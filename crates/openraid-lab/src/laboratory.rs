@@ -46,10 +46,8 @@ pub const fn effort(word: EffortWord) -> Effort {
     }
 }
 
-/// The chosen load.
 #[derive(Debug)]
 pub struct ChosenLoad {
-    /// Its pattern.
     pub pattern: Pattern,
     /// Its axes, and those of the machine that were given with it.
     pub axes: Axes,

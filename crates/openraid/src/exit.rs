@@ -22,7 +22,6 @@ pub struct Failure {
 /// An array that a failure is about. Two arrays can have one name, so the identity decides if both sides know one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayLabel {
-    /// Its name.
     pub name: String,
     /// Its identity, if it is known: of a span that fails, that of the span.
     pub uuid: Option<Uuid>,

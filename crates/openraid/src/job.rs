@@ -27,7 +27,6 @@ pub struct JobProgress {
 }
 
 impl JobProgress {
-    /// As a line.
     #[must_use]
     pub fn line(self) -> String {
         serde_json::to_string(&self).expect("two numbers")

@@ -77,7 +77,6 @@ impl RegisteredArray {
 /// When a journal was used last.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct JournalUse {
-    /// Its identity.
     uuid: String,
     epoch: u64,
     devices: u8,

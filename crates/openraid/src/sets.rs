@@ -18,7 +18,6 @@ use crate::split_brain::at_text;
 /// The members of one array.
 #[derive(Debug)]
 pub struct SetPlan {
-    /// Its identity.
     pub uuid: Uuid,
     /// The newest superblock.
     pub newest: Superblock,

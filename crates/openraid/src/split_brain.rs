@@ -12,7 +12,6 @@ use crate::sets::{self, SetPlan};
 /// Two halves that could each be the array.
 #[derive(Clone, Debug)]
 pub struct SplitBrain<'a> {
-    /// The array.
     pub name: String,
     /// The half with the newest superblock.
     newer: Vec<&'a ProbedMember>,

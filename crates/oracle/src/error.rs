@@ -34,12 +34,7 @@ pub enum OracleError {
         log: String,
     },
     /// A file of the harness could not be used.
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    File { path: PathBuf, error: std::io::Error },
     /// The job did not report a result that the caller needs.
     NoValue {
         /// The requested key.

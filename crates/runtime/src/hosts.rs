@@ -38,7 +38,6 @@ pub enum Payload {
     Alone,
 }
 
-/// A host request.
 #[derive(Debug)]
 pub struct HostRequest {
     /// The owner of the request.
@@ -49,15 +48,12 @@ pub struct HostRequest {
     pub kind: RequestKind,
     /// First byte.
     pub offset: ArrayOffset,
-    /// Bytes.
     pub len: u64,
-    /// Payload.
     pub payload: Payload,
     /// Bytes of a read that were handed to the connection.
     pub sent: u32,
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub struct Hosts {
     table: Slab<HostRequest>,

@@ -23,7 +23,6 @@ pub struct Round {
 /// Requests received from one connection in one call.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct BatchSize {
-    /// All of them.
     pub requests: u32,
     /// Those with payload.
     pub writes: u32,

@@ -51,7 +51,6 @@ impl<T> Slab<T> {
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
-    /// Is it empty?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

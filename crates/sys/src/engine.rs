@@ -117,14 +117,12 @@ pub enum Verb<'a> {
     Discard {
         /// Address on the member.
         at: DriveLba,
-        /// Length.
         len: Sectors,
     },
     /// Makes the range read as zeroes without sending them. The result is `Unsupported` if the member cannot do that.
     Zero {
         /// Address on the member.
         at: DriveLba,
-        /// Length.
         len: Sectors,
         /// Must the space stay allocated, so that a later write cannot fail for lack of space?
         keep: bool,

@@ -105,7 +105,6 @@ pub enum MemberError {
     BlockSize {
         /// The path as the user gave it.
         path: PathBuf,
-        /// The size.
         size: BlockSizeError,
     },
     /// Any other error of the kernel.

@@ -39,24 +39,16 @@ const UNIX_PATH_BYTES_MAX: usize = 107;
 pub enum NetError {
     /// Another program already listens at the address.
     InUse {
-        /// The address.
         address: String,
         /// The other program.
         holder: Holder,
     },
     /// The path exists and is not a socket.
-    NotASocket {
-        /// The path.
-        path: PathBuf,
-    },
+    NotASocket { path: PathBuf },
     /// The path is too long for a unix socket.
-    PathTooLong {
-        /// The path.
-        path: PathBuf,
-    },
+    PathTooLong { path: PathBuf },
     /// The kernel's error.
     Failed {
-        /// The address.
         address: String,
         /// The attempt, as in "cannot ...".
         attempt: &'static str,

@@ -20,7 +20,7 @@ pub struct Sectors(pub u64);
 macro_rules! amount {
     ($name:ident) => {
         impl $name {
-            /// Nothing.
+            /// Zero.
             pub const ZERO: Self = Self(0);
             /// The largest amount that can be written down; md uses it for "all of it".
             pub const MAX: Self = Self(u64::MAX);

@@ -26,7 +26,6 @@ const KEYWORDS: [&str; 8] = ["and", "or", "not", "in", "if", "else", "for", "lam
 /// An expression with its place: characters of the check that precede it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExprNode {
-    /// The place.
     pub at: usize,
     /// The expression.
     pub expr: Expr,
@@ -91,7 +90,6 @@ const METHODS: [(&str, ValueMethod); 9] = [
 pub struct Argument {
     /// Its name, if one is given.
     pub name: Option<String>,
-    /// Its value.
     pub value: ExprNode,
 }
 

@@ -59,7 +59,6 @@ impl fmt::Debug for Builtin {
 pub struct Lambda<'e> {
     /// Names of its parameters.
     pub parameters: &'e [String],
-    /// Its result.
     pub body: &'e ExprNode,
     /// Variables outside of it.
     pub scope: Scope<'e>,

@@ -33,7 +33,6 @@ pub type Scope<'e> = Option<Rc<Variable<'e>>>;
 
 /// One evaluation.
 pub struct Walk<'e, 'm> {
-    /// The claim.
     pub claim: &'e Claim,
     ask: &'m mut Ask<'m>,
     steps: usize,

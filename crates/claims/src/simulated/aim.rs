@@ -19,7 +19,6 @@ pub struct Aim {
     pub load: Option<ClaimLoad>,
     /// Whether latencies are measured: the RST load, with a time for every request.
     latency: bool,
-    /// Its axes.
     pub axes: AxisValues,
     /// If given, only requests in this direction count, of a load with reads and writes.
     pub part: Option<Direction>,

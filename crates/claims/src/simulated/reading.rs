@@ -40,9 +40,7 @@ pub struct CellReading {
     pub cpu: Option<f64>,
     /// Thousand bytes per second.
     pub score: Option<f64>,
-    /// The members.
     pub members: Vec<PartReading>,
-    /// The workers.
     pub workers: Vec<PartReading>,
     /// Rates over the array, from beginning to end.
     pub curve: Vec<f64>,

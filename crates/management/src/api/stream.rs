@@ -24,7 +24,6 @@ use crate::http::request::Request;
 use crate::limits::{STALL_TIME_MAX, STREAMS_MAX, STREAM_INTERVAL};
 use crate::state::ApiState;
 
-/// Its path.
 pub const PATH: &str = "/api/v1/stream";
 
 /// A place among the streams, given back when the stream ends.

@@ -45,7 +45,6 @@ pub struct Problem {
     pub status: u16,
     /// A word for programs: the type is `urn:openraid:problem:WORD`.
     pub word: &'static str,
-    /// In words.
     pub text: String,
     /// Further headers.
     pub headers: Vec<(&'static str, String)>,

@@ -47,7 +47,6 @@ pub struct Route {
 /// Methods that there are routes for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HttpMethod {
-    /// Read.
     Get,
     /// Do.
     Post,

@@ -71,7 +71,6 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     )))
 }
 
-/// The drives in it.
 pub fn all_drives(request: &Request) -> Result<Reply, Problem> {
     Ok(found(&collection(DRIVES, "DriveCollection", "Drives", &paths(request)?)))
 }

@@ -15,7 +15,6 @@ use crate::state::ApiState;
 
 /// The server as a `Storage`.
 pub const STORAGE: &str = "/redfish/v1/Systems/1/Storage/openraid";
-/// Its volumes.
 pub const VOLUMES: &str = "/redfish/v1/Systems/1/Storage/openraid/Volumes";
 const DRIVES: &str = "/redfish/v1/Systems/1/Storage/openraid/Drives";
 /// RAID types, and the levels that `openraid create` has for them.

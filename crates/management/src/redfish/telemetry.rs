@@ -7,11 +7,9 @@ use super::{collection, found, link, oem, resource, storage, time, with};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 
-/// The service.
 pub const SERVICE: &str = "/redfish/v1/TelemetryService";
 /// Its definitions of reports.
 pub const DEFINITIONS: &str = "/redfish/v1/TelemetryService/MetricReportDefinitions";
-/// Its reports.
 pub const REPORTS: &str = "/redfish/v1/TelemetryService/MetricReports";
 
 /// Reports: counters of volumes and of drives since the start, and the speed of volumes in the last seconds.

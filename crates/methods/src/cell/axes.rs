@@ -17,7 +17,7 @@ macro_rules! words {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
             /// The words of all values.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
-            /// As it is written.
+            /// The word in documents.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -114,7 +114,7 @@ words! {
 words! {
     /// Which part of the array is used.
     ZoneChoice {
-        /// All of it.
+        /// The whole array.
         Full = "full",
         /// Its first 32 GB.
         First32g = "32g",
@@ -334,7 +334,6 @@ mod range {
 /// An axis has an invalid value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AxisError {
-    /// The axis.
     pub axis: Axis,
     /// The fault and its remedy.
     pub reason: String,

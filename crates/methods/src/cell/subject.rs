@@ -54,7 +54,6 @@ pub enum SubjectError {
     Members {
         /// The word as written.
         word: String,
-        /// The level.
         level: Level,
     },
 }

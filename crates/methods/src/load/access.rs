@@ -119,21 +119,18 @@ pub enum AccessError {
         line: usize,
         /// Name of the figure.
         what: &'static str,
-        /// Its value.
         value: u8,
     },
     /// No request can have this size.
     Size {
         /// Number of the line, from 1.
         line: usize,
-        /// Its value.
         bytes: u32,
     },
     /// The alignment is not a whole number of sectors.
     Align {
         /// Number of the line, from 1.
         line: usize,
-        /// Its value.
         bytes: u32,
     },
 }

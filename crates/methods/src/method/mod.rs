@@ -16,7 +16,6 @@ use crate::target::TargetFacts;
 pub struct Suite {
     /// The system: a controller's profile.
     pub system: String,
-    /// The subjects.
     pub subjects: Vec<Subject>,
     /// Length of each measurement.
     pub effort: Effort,
@@ -82,7 +81,6 @@ impl Method {
     }
 }
 
-/// A method.
 #[derive(Clone, Copy)]
 pub struct Method {
     /// `M01`.
@@ -97,7 +95,6 @@ pub struct Method {
     pub needs: TargetNeeds,
     /// The form of its results.
     pub shape: ReportShape,
-    /// Its cells.
     cells: fn(&Suite) -> Vec<CellSpec>,
 }
 

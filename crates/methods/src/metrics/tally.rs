@@ -27,11 +27,8 @@ impl Tally {
 /// All counts of a measurement.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recorder {
-    /// Reads.
     pub reads: Tally,
-    /// Writes.
     pub writes: Tally,
-    /// Flushes.
     pub flushes: u64,
     /// Requests and bytes of each worker.
     pub workers: Vec<(u64, u64)>,

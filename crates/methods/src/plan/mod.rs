@@ -54,7 +54,6 @@ pub struct PlanRequest {
     pub axes: Axes,
     /// The length of each measurement.
     pub effort: Effort,
-    /// The seed.
     pub seed: u64,
     /// If true, the plan also varies every uncertain value of the profiles, tries the other mode of the write cache,
     /// and tries other sizes of that cache. If false, the plan only compares the levels, with as many seeds as the

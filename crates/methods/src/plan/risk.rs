@@ -21,7 +21,6 @@
 use crate::cell::Level;
 use serde::Serialize;
 
-/// Hours of a year.
 pub(super) const YEAR_HOURS: f64 = 8760.0;
 /// Number of steps for the mean over the rest of a rebuild.
 const STEPS: u32 = 512;

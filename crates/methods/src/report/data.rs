@@ -90,7 +90,6 @@ pub struct Panel {
     pub answer: String,
     /// Panels of one section with the same group have the same range of y. Empty: no group.
     pub group: String,
-    /// The chart.
     pub chart: Chart,
     /// Sentences that explain the results; [`super::findings::explain`] adds to them.
     pub findings: Vec<ReportFinding>,
@@ -311,7 +310,6 @@ impl Series {
 pub struct AbsentPoint {
     /// Position.
     pub x: f64,
-    /// Reason.
     pub reason: String,
 }
 
@@ -368,7 +366,6 @@ pub struct Evidence {
 /// The load of a part of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartLoad {
-    /// The part.
     pub part: MachinePart,
     /// Share of the time, 0 to 1.
     pub busy: f64,
@@ -444,7 +441,6 @@ impl Effect {
 pub struct DecisionRate {
     /// The decision as a noun: `read-modify-write`.
     pub what: String,
-    /// Its effect.
     pub effect: Effect,
     /// Times per host request.
     pub per_request: f64,
@@ -455,7 +451,6 @@ pub struct DecisionRate {
 pub struct Guide {
     /// Its label: `4 x single`, `PCI 64/66: 528 MB/s`.
     pub label: String,
-    /// Its kind.
     pub kind: GuideKind,
     /// The subject of the ideal, for the sentence that says which share of the ideal was reached.
     pub subject: Option<ReportSubject>,
@@ -483,7 +478,6 @@ pub struct Bars {
     pub formula: String,
 }
 
-/// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
     /// The subject of the bar.
@@ -507,16 +501,13 @@ pub struct Heat {
     pub shares: Vec<Vec<f64>>,
 }
 
-/// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportTable {
-    /// The caption.
     pub caption: String,
     /// Heading of the first column.
     pub corner: String,
     /// Headings of the other columns.
     pub columns: Vec<String>,
-    /// Rows.
     pub rows: Vec<ReportRow>,
     /// The formula of the numbers. Often empty.
     pub formula: String,
@@ -538,7 +529,6 @@ pub struct ReportRow {
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReportCell {
-    /// A number.
     Number(f64),
     /// A number with its lowest and highest run.
     Spread {
@@ -564,7 +554,6 @@ pub enum ReportCell {
     UnsteadyRatio(f64),
     /// A change in percent, with its sign.
     Change(f64),
-    /// Text.
     Text(String),
     /// No result, with the reason.
     NotApplicable(String),
@@ -573,13 +562,11 @@ pub enum ReportCell {
 /// A sentence that explains a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportFinding {
-    /// Its kind.
     pub kind: FindingKind,
     /// The sentence.
     pub text: String,
 }
 
-/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingKind {
     /// The result may be misleading: noise, a cache, the generator.

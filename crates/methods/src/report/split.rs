@@ -12,7 +12,6 @@ use super::LINES_MAX;
 pub struct SplitPart {
     /// The difference from the other charts; empty if there is only one.
     pub title: String,
-    /// Its lines.
     pub lines: LineChart,
 }
 

@@ -22,9 +22,7 @@ pub const REVIEW_SCHEMA: &str = "openraid/lab-review/1";
 /// A cell and its result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CellOutcome {
-    /// The cell.
     pub cell: CellSpec,
-    /// Its result.
     pub outcome: Measurement,
 }
 
@@ -47,7 +45,6 @@ pub struct MethodOutcome {
     pub question: String,
     /// The reason why the method was refused, if it was.
     pub refusal: Option<String>,
-    /// Its cells.
     pub cells: Vec<CellOutcome>,
     /// Ratings by every formula whose depths were measured; none if the method does not vary depths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -100,7 +97,6 @@ pub struct ReviewResults {
     /// The part of the review that these results are, if other parts ran elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartOf>,
-    /// The methods.
     pub methods: Vec<MethodOutcome>,
 }
 

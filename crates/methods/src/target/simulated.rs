@@ -80,7 +80,6 @@ impl SimTarget {
         Ok(Self { machine, facts, kept_descriptions })
     }
 
-    /// The machine.
     #[must_use]
     pub const fn machine(&self) -> &Machine {
         &self.machine

@@ -45,9 +45,9 @@ pub struct TortureArguments {
 /// Seeds from the first to the last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seeds {
-    /// The first.
+    /// The first seed.
     pub first: u64,
-    /// The last.
+    /// The last seed.
     pub last: u64,
 }
 

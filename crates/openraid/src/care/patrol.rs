@@ -16,7 +16,6 @@ pub struct PatrolProgress {
     pub at: Sectors,
     /// Pieces that cannot be read.
     pub errors: u64,
-    /// The first of them.
     pub first: Option<DriveLba>,
     /// Why the drive was not read to its end.
     pub trouble: Option<String>,

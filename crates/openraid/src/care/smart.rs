@@ -98,7 +98,6 @@ pub struct SmartFinding {
     pub event: EventName,
     /// Its severity.
     pub level: Level,
-    /// In words.
     pub text: String,
 }
 

@@ -52,7 +52,6 @@ pub enum ServerAnswer {
     },
     /// The command was carried out: the result, and the array after it.
     Done {
-        /// In words.
         text: String,
         /// The array, if it still exists.
         array: Option<Box<ArrayModel>>,

@@ -320,7 +320,6 @@ fn array(entry: Option<&RegisteredArray>, desired: Option<&DesiredArray>) -> Arr
 }
 
 impl ConfigModel {
-    /// As text.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         let rows = |values: &[ValueModel]| {
@@ -392,7 +391,6 @@ fn source(value: &ValueModel) -> String {
 }
 
 impl ReloadModel {
-    /// As text.
     pub fn text(&self) -> String {
         let mut lines = vec![format!("{} is read again", self.path)];
         if self.applied.is_empty() && self.restart.is_empty() && self.notes.is_empty() {

@@ -85,11 +85,8 @@ pub enum LogRecord {
     Acknowledged {
         /// Its own number.
         number: u64,
-        /// When.
         at_seconds: u64,
-        /// The first.
         from: u64,
-        /// The last.
         to: u64,
     },
 }
@@ -102,7 +99,6 @@ impl LogRecord {
         }
     }
 
-    /// As a line.
     pub fn line(&self) -> Vec<u8> {
         let json = serde_json::to_string(self).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
         format!("{:08x} {json}\n", crc32c(json.as_bytes())).into_bytes()

@@ -59,9 +59,7 @@ pub enum EventEntry {
     Event(Draft),
     /// Events of these numbers are acknowledged.
     Acknowledge {
-        /// The first.
         from: u64,
-        /// The last.
         to: u64,
     },
 }

@@ -52,7 +52,6 @@ impl JoinOutcome {
 /// How a new member joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MemberJoin {
-    /// Its number.
     pub drive: DriveId,
     /// It was in the array before.
     pub returning: bool,

@@ -38,7 +38,6 @@ const COMBINATIONS_MAX: u64 = 100_000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServedArray {
     pub name: String,
-    /// Its number.
     pub array: ArrayId,
     /// What it was started from; nothing for a raw drive.
     pub started: Option<StartedArray>,

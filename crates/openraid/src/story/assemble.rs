@@ -16,7 +16,6 @@ pub enum Owner {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Story {
-    /// Whose.
     pub owner: Owner,
     /// The array of a request, if known.
     pub array: Option<ArrayId>,

@@ -17,7 +17,6 @@ use crate::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, REPLIES_WAITI
 /// A client.
 #[derive(Debug)]
 pub struct Connection {
-    /// Its socket.
     pub socket: Socket,
     /// Its token in the epoll set.
     pub event_token: u64,

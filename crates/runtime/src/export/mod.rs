@@ -297,7 +297,6 @@ impl Exports {
         others
     }
 
-    /// All offers.
     #[must_use]
     pub fn offered(&self) -> &[Offer] {
         self.offers.list()
@@ -308,7 +307,6 @@ impl Exports {
         self.table.iter().filter(|(_, connection)| connection.role.client_of() == Some(array)).count()
     }
 
-    /// Counters.
     #[must_use]
     pub fn counters(&self) -> ExportCounters {
         ExportCounters { connections: self.table.len(), connections_max: self.connections_max, ..self.counters }

@@ -10,13 +10,11 @@ use crate::limits::STATUS_AGE_MAX;
 /// An array that is offered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Offer {
-    /// The array.
     pub array: ArrayId,
     /// Its name for clients.
     pub name: String,
     /// A line for readers; may be empty.
     pub description: String,
-    /// Its size.
     pub size: Bytes,
     /// Is writing refused?
     pub read_only: bool,
@@ -36,7 +34,6 @@ pub struct Offer {
     pub path: PathState,
 }
 
-/// All offers.
 #[derive(Debug, Default)]
 pub struct Offers {
     list: Vec<Offer>,
@@ -132,7 +129,6 @@ impl Offers {
 /// Answers to the questions of clients about arrays.
 #[derive(Debug)]
 pub struct Catalog<'a> {
-    /// All offers.
     pub offers: &'a Offers,
     /// The recent state of arrays.
     pub states: &'a mut StatusCache,

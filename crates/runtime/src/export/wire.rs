@@ -73,7 +73,6 @@ pub enum ConnectionRole {
 }
 
 impl ConnectionRole {
-    /// The array.
     #[must_use]
     #[inline]
     pub const fn array(self) -> Option<ArrayId> {
@@ -98,7 +97,6 @@ impl ConnectionRole {
 /// A transfer whose payload came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// The transfer.
     pub transfer: Transfer,
     /// If not, the payload was damaged on its way, and must not be used.
     pub is_intact: bool,
@@ -109,7 +107,6 @@ pub struct Arrival {
 pub enum SharedErrand {
     /// Send what [`Wire::deliver`] gives.
     Deliver(Key),
-    /// Close it.
     Close(Key),
 }
 
@@ -122,7 +119,6 @@ pub struct HostCommand {
     pub kind: RequestKind,
     /// First byte.
     pub offset: ArrayOffset,
-    /// Bytes.
     pub len: u64,
     /// The place of its payload.
     pub payload: CommandPayload,
@@ -169,7 +165,6 @@ pub enum WireEvent {
 pub struct WireStep {
     /// Number of bytes, a complete payload included.
     pub consumed: usize,
-    /// The result.
     pub event: WireEvent,
 }
 
@@ -191,7 +186,6 @@ pub enum Incoming {
 pub struct DataPart {
     /// First byte within the request.
     pub offset: u64,
-    /// Bytes.
     pub len: u64,
     /// No part follows, and no error can follow.
     pub last: bool,

@@ -40,7 +40,6 @@ pub enum SignatureKind {
     },
 }
 
-/// One signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
     /// What it belongs to.

@@ -95,10 +95,8 @@ impl Medium {
     }
 }
 
-/// An open member.
 #[derive(Debug)]
 pub struct OpenedMember {
-    /// Its name.
     pub spec: MemberSpec,
     /// The engine's facts about the drive.
     pub info: DriveInfo,
@@ -158,38 +156,22 @@ pub enum OpenError {
     Remote {
         /// The address.
         member: String,
-        /// Why.
         error: RemoteError,
     },
     /// The text of a paced member is wrong.
-    Model {
-        /// The member.
-        member: String,
-        /// Why.
-        why: String,
-    },
+    Model { member: String, why: String },
     /// It did not answer in time.
     Silent {
-        /// The member.
         member: String,
         /// The time.
         patience: Nanos,
     },
     /// It was named twice.
-    Twice {
-        /// The member.
-        member: String,
-    },
+    Twice { member: String },
     /// It is open, but cannot be read.
-    Probe {
-        /// The member.
-        member: String,
-        /// Why.
-        error: ProbeError,
-    },
+    Probe { member: String, error: ProbeError },
     /// The system has no room for another thread, or no memory.
     Exhausted {
-        /// The member.
         member: String,
         /// The kernel's words.
         error: String,

@@ -33,7 +33,6 @@ pub trait DriveTiming: Send {
 
 /// The profile of a drive, from which models are built.
 pub trait TimingProfile: Send + Sync {
-    /// Its title.
     fn title(&self) -> &str;
     /// Does the drive spin?
     fn rotational(&self) -> bool;
@@ -70,7 +69,6 @@ pub struct PacedMember {
 /// The place of the bytes of a paced member.
 #[derive(Debug)]
 pub enum Store {
-    /// In memory.
     Memory(SparseMemory),
     /// In a file or on a device.
     File(Arc<Member>),
@@ -223,7 +221,6 @@ pub struct Paced {
 /// The place of the bytes of a paced member in service.
 #[derive(Debug)]
 pub enum Content {
-    /// In memory.
     Memory(SparseMemory),
     /// With the kernel's engine.
     File(MemberSlot),

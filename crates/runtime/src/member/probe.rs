@@ -30,7 +30,6 @@ const BITMAP_READ_MAX: Sectors = Sectors::mib(64);
 pub enum ProbeError {
     /// It cannot be read.
     Unreadable {
-        /// Where.
         lba: DriveLba,
         /// The reason in words.
         why: String,
@@ -87,7 +86,6 @@ impl Look {
 /// A member that was probed.
 #[derive(Clone, Debug)]
 pub struct ProbedMember {
-    /// Its name.
     pub spec: MemberSpec,
     /// The engine's facts about the drive.
     pub info: DriveInfo,

@@ -13,7 +13,6 @@ use openraid_units::{Bytes, DriveLba, Sectors};
 const PAGE: u64 = 4096;
 const PAGE_BYTES: usize = 4096;
 
-/// The memory.
 pub struct SparseMemory {
     pages: HashMap<u64, Box<[u8; PAGE_BYTES]>>,
     pages_max: u64,

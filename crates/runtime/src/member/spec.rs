@@ -15,7 +15,6 @@ const RAM_BYTES_MIN: u64 = 64 << 10;
 pub struct MemberSpec {
     /// The text as it was written.
     pub text: String,
-    /// The place.
     pub place: Place,
 }
 

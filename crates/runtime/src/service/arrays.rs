@@ -33,7 +33,6 @@ pub struct AssembleRequest {
 /// An array that runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StartedArray {
-    /// Its number.
     pub array: ArrayId,
     /// Its superblock: of a nested array, the outer one.
     pub superblock: Superblock,

@@ -20,7 +20,6 @@ use crate::member::OpenedMember;
 pub struct CreateRequest {
     /// Its name, with the host's in front if it belongs to one.
     pub name: SetName,
-    /// Level.
     pub level: MdLevel,
     /// md's layout number.
     pub layout: u32,
@@ -30,7 +29,6 @@ pub struct CreateRequest {
     pub minor: MinorVersion,
     /// A member for each slot; `None` is a missing one.
     pub slots: Vec<Option<OpenedMember>>,
-    /// Spares.
     pub spares: Vec<OpenedMember>,
     /// Maximum size to use of each member.
     pub size: Option<Sectors>,
@@ -45,7 +43,6 @@ pub struct CreateRequest {
 /// A stripe over several arrays of one kind (50, 60).
 #[derive(Debug)]
 pub struct NestedRequest {
-    /// Its name.
     pub name: SetName,
     /// Chunk of the stripe.
     pub chunk: Sectors,

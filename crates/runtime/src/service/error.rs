@@ -93,7 +93,6 @@ pub enum StartError {
     NoSpace(String),
     /// A name that does not fit into a superblock.
     Name(openraid_format::SetNameError),
-    /// No members.
     NoMembers,
 }
 

@@ -252,7 +252,6 @@ impl Drop for Service {
 /// How an array is exported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportRequest {
-    /// The array.
     pub array: ArrayId,
     /// The name for clients.
     pub name: String,

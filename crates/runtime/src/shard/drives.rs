@@ -60,7 +60,6 @@ pub struct DriveView {
     pub trouble: Option<String>,
     /// It is remote, connected, and has every write that it acknowledged.
     pub is_back: bool,
-    /// Its load.
     pub load: DriveLoad,
 }
 

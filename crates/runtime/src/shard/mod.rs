@@ -58,7 +58,6 @@ pub struct ShardConfig {
     pub pool: PoolOptions,
     /// The kernel's engine for members.
     pub engine: EngineOptions,
-    /// The listeners.
     pub listeners: Vec<(Listener, Protocol)>,
     /// From when on clients are accepted.
     pub accept: Accept,
@@ -70,7 +69,6 @@ pub struct ShardConfig {
     pub orders: mpsc::Receiver<Order>,
     /// See `orders`.
     pub waker: Waker,
-    /// News.
     pub news: mpsc::SyncSender<ServiceEvent>,
 }
 
@@ -101,7 +99,6 @@ impl std::fmt::Display for ShardError {
 }
 impl std::error::Error for ShardError {}
 
-/// The shard.
 pub struct Shard {
     shared: Shared,
     clock: ShardClock,

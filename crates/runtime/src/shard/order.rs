@@ -22,7 +22,6 @@ use crate::member::OpenedMember;
 /// The channel for the answer.
 pub type Answer<T> = mpsc::Sender<T>;
 
-/// An order.
 #[derive(Debug)]
 pub enum Order {
     /// Accept clients from now on.
@@ -83,7 +82,6 @@ pub enum OwnRequest {
     Write {
         /// First byte.
         offset: u64,
-        /// The bytes.
         bytes: Vec<u8>,
         /// Durable before the answer.
         fua: bool,

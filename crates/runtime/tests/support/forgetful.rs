@@ -99,7 +99,6 @@ impl Forgetful {
         }
     }
 
-    /// It is started again.
     pub fn start_again(&self) {
         self.listen();
     }

@@ -53,7 +53,6 @@ impl Silent {
 pub struct Trap {
     /// Start of the window.
     pub from: DriveLba,
-    /// Its length.
     pub len: Sectors,
     /// The effect.
     pub silent: Silent,
@@ -64,7 +63,6 @@ pub struct Trap {
 pub struct Wrong {
     /// First sector.
     pub lba: DriveLba,
-    /// Sectors.
     pub len: Sectors,
     /// The right content.
     pub right: Box<[u8]>,

@@ -9,7 +9,6 @@ use openraid_units::{Bytes, DriveLba, Sectors};
 
 use crate::random::mix;
 
-/// Bytes of a page.
 pub const PAGE_BYTES: u64 = 64 << 10;
 
 /// Bytes that one step copies between images; less than a page.

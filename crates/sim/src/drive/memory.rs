@@ -102,7 +102,6 @@ pub struct Counters {
     pub sectors_written: u64,
 }
 
-/// A drive in memory.
 #[derive(Debug)]
 pub struct MemoryDrive {
     spec: DriveSpec,

@@ -44,7 +44,6 @@ impl Latency {
 /// The specification of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriveSpec {
-    /// Size.
     pub capacity: Sectors,
     /// Smallest unit of a command.
     pub block: BlockSize,

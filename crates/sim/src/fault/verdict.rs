@@ -229,7 +229,6 @@ pub struct Line {
     pub fault: Fault,
     /// The settings of the array.
     pub policy: &'static str,
-    /// The array.
     pub level: String,
 }
 
@@ -240,7 +239,6 @@ pub struct Kind {
     pub mode: Mode,
     /// The first settings of the array.
     pub policy: &'static str,
-    /// The array.
     pub level: String,
 }
 

@@ -11,7 +11,6 @@ use crate::words;
 pub enum MachineError {
     /// The controller does not offer the level.
     LevelNotOffered {
-        /// The level.
         level: ArrayLevel,
         /// The controller that refuses it.
         controller: String,
@@ -20,7 +19,6 @@ pub enum MachineError {
     },
     /// Too few members for the level.
     TooFewMembers {
-        /// The level.
         level: ArrayLevel,
         /// Requested members.
         have: u16,
@@ -40,7 +38,6 @@ pub enum MachineError {
     },
     /// The number of members does not fit the level.
     Members {
-        /// The level.
         level: ArrayLevel,
         /// Requested members.
         have: u16,
@@ -49,7 +46,6 @@ pub enum MachineError {
     },
     /// More missing members than the level survives, or a rebuild without a missing member.
     Missing {
-        /// The level.
         level: ArrayLevel,
         /// Missing members.
         missing: u16,
@@ -60,7 +56,6 @@ pub enum MachineError {
     Drives {
         /// Drives in the list.
         have: usize,
-        /// Members.
         members: u16,
     },
     /// A write-back cache was requested, but the controller has none.

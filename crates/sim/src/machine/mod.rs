@@ -73,7 +73,6 @@ pub struct HostIo {
     pub kind: IoKind,
     /// First byte.
     pub offset: u64,
-    /// Bytes.
     pub len: u32,
     /// The thread that makes the request. A thread works for one request after the other.
     pub worker: u16,
@@ -86,7 +85,6 @@ pub struct IoDone {
     pub id: u64,
     /// The time at which the host's thread gets the result.
     pub at: Instant,
-    /// The result.
     pub status: ReplyStatus,
 }
 
@@ -610,5 +608,4 @@ impl<D: DriveModel> Machine<D> {
     }
 }
 
-/// The default chunk.
 const DEFAULT_CHUNK: Bytes = Bytes::kib(64);

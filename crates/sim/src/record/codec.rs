@@ -13,7 +13,6 @@ use std::fmt;
 /// The reason for which bytes are not a record. The place is in bytes from the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DecodeError {
-    /// The place.
     pub at: usize,
     /// The fault at that place.
     pub what: &'static str,

@@ -29,7 +29,6 @@ pub struct Host {
 #[derive(Clone, Debug)]
 pub struct FinishedRequest {
     pub request: BlockRequest,
-    /// The result.
     pub status: ReplyStatus,
     /// Bytes read; for other requests, the bytes written.
     pub payload: Vec<u8>,

@@ -28,7 +28,6 @@ pub enum ResyncResult {
     Part {
         /// Steps that were carried out.
         done: usize,
-        /// All steps.
         steps: usize,
         /// The stale device.
         stale: DriveId,

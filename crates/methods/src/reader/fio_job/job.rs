@@ -8,7 +8,6 @@ use crate::load::{AccessLine, AccessManner, AccessSpec};
 use openraid_units::Nanos;
 use std::collections::BTreeMap;
 
-/// A job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FioJob {
     /// The load, with its pauses (`thinktime`, `thinktime_blocks`), its rate (`rate_iops`) and its part of the target

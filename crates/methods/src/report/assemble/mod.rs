@@ -45,7 +45,6 @@ pub struct CellTrial {
 /// The result of a method.
 #[derive(Clone, Debug)]
 pub struct Chapter {
-    /// The method.
     pub method: &'static Method,
     /// Its cells.
     pub trials: Vec<CellTrial>,

@@ -21,9 +21,7 @@ pub struct Rating {
     pub pattern: Pattern,
     /// The part of the array.
     pub zone: Option<ZoneChoice>,
-    /// The array.
     pub subject: cell::Subject,
-    /// Its state.
     pub state: ArrayState,
     /// In a report of several targets: the words that set this one apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,6 @@ pub struct LoadScenario {
 /// An array in a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScenarioEntry {
-    /// The array.
     pub subject: ReportSubject,
     /// Its figure.
     pub value: Point,

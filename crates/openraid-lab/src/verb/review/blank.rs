@@ -40,7 +40,6 @@ pub(super) struct Known {
     schema: String,
     /// The name of all arrays that this folder's review creates.
     pub(super) array: String,
-    /// The members.
     pub(super) members: Vec<Device>,
     /// The devices of the journal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -39,7 +39,6 @@ struct Prediction {
 }
 
 enum PredictionState {
-    /// Its result.
     Done(Result<Value, String>),
     /// It is being computed: runs that are done, and all, if they are known.
     Computes(Option<(u64, u64)>),

@@ -10,7 +10,6 @@ use super::super::view::geometry;
 use super::super::Server;
 use crate::exit::Failure;
 
-/// Bytes of a sector.
 const SECTOR_BYTES: u64 = 512;
 
 /// A place on a member.

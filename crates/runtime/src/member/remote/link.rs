@@ -23,7 +23,6 @@ use crate::limits::{CONNECT_TIME_MAX, RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 /// The address of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    /// By TCP.
     Tcp(SocketAddr),
     /// By a unix socket.
     Unix(PathBuf),

@@ -100,7 +100,6 @@ struct Part {
     covers: u64,
 }
 
-/// The member.
 #[derive(Debug)]
 pub struct Remote {
     options: RemoteOptions,

@@ -35,7 +35,6 @@ impl fmt::Display for Witness {
 /// How far a journal had come, as one of these places knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// The journal.
     pub journal: Uuid,
     /// The set whose superblock says it. If its entries were discarded by name, it does not matter.
     pub set: Option<Uuid>,

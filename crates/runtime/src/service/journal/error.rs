@@ -23,17 +23,11 @@ pub enum JournalStartError {
     /// A device cannot be opened.
     Open(OpenError),
     /// The content of a device cannot be used.
-    Device {
-        /// The device.
-        device: String,
-        /// Why.
-        error: JournalError,
-    },
+    Device { device: String, error: JournalError },
     /// One of two devices cannot be used, and the other one can.
     OneOfTwo {
         /// The device that cannot.
         device: String,
-        /// Why.
         why: String,
         /// The device that can.
         whole: String,
@@ -41,12 +35,7 @@ pub enum JournalStartError {
         is_alone: bool,
     },
     /// Two devices that do not belong together, or are both damaged.
-    Mirrors {
-        /// The devices.
-        devices: String,
-        /// Why.
-        error: JournalError,
-    },
+    Mirrors { devices: String, error: JournalError },
     /// One of two devices was named alone, and it may lack writes that the other one acknowledged.
     OtherMissing {
         /// The device that is there.
@@ -63,23 +52,16 @@ pub enum JournalStartError {
     },
     /// A device cannot be read or written.
     Io {
-        /// The device.
         device: String,
         /// The reason in words.
         why: String,
     },
     /// The engine does not accept a device that joins.
-    JoinRefused {
-        /// The device.
-        device: String,
-        /// Why.
-        error: ServiceError,
-    },
+    JoinRefused { device: String, error: ServiceError },
     /// The journal was used later without these devices.
     LeftBehind(String),
     /// The journal is an older copy of the one that was used last.
     OlderCopy {
-        /// The devices.
         devices: String,
         /// How far it has come, and how far it had come.
         older: OlderLog,

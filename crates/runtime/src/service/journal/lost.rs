@@ -15,7 +15,6 @@ pub struct LostRange {
     pub set_uuid: Uuid,
     /// Its start in the set's data.
     pub at: SetLba,
-    /// Its length.
     pub len: Sectors,
 }
 

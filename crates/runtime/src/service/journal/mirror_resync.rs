@@ -80,7 +80,6 @@ fn plan_of(found: &FoundDevices) -> Option<ResyncPlan> {
     ResyncPlan::of(&found.journal, [DriveId(0), DriveId(1)], &found.superblocks)
 }
 
-/// The result.
 enum Resynced {
     /// Both devices are up to date.
     Both(Vec<OpenedMember>),

@@ -71,7 +71,6 @@ pub struct JournalRequest {
 /// The last use of a journal: a device that was left out then is stale, whatever its superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastUse {
-    /// Its identity.
     pub journal: Uuid,
     /// Its epoch after that opening.
     pub epoch: u64,

@@ -29,7 +29,6 @@ pub struct SetChange {
 /// A sector of a member that does not match the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Differing {
-    /// Its slot.
     pub slot: Slot,
     /// Its place on the member.
     pub row: MemberLba,
