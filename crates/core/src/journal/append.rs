@@ -176,7 +176,7 @@ mod tests {
     const NOW: Instant = Instant::ZERO;
     const RECORD: JournalRecord = JournalRecord::Revoke { array: 0, set_lba: SetLba(0), sectors: Sectors(8) };
 
-    fn journal() -> Journal {
+    fn empty_journal() -> Journal {
         let mut journal = Journal::of_ring(Sectors(8192));
         journal.superblock.as_mut().unwrap().epoch = 3;
         journal
@@ -192,123 +192,123 @@ mod tests {
 
     #[test]
     fn parts_of_one_write_are_one_record_and_their_payload_is_in_order() {
-        let mut own = journal();
-        assert_eq!(own.group_takes(1, 16, 0), Ok(()));
-        let base = own.buffer(own.open.buffer);
+        let mut journal = empty_journal();
+        assert_eq!(journal.group_takes(1, 16, 0), Ok(()));
+        let base = journal.buffer(journal.open.buffer);
         let at = SetLba(64);
-        assert_eq!(own.append_data(5, (at, Sectors(8)), true, NOW), (Sectors(0), base));
-        let second = own.append_data(5, (at + Sectors(8), Sectors(8)), false, NOW);
+        assert_eq!(journal.append_data(5, (at, Sectors(8)), true, NOW), (Sectors(0), base));
+        let second = journal.append_data(5, (at + Sectors(8), Sectors(8)), false, NOW);
         assert_eq!(second, (Sectors(8), base + Sectors(8).bytes()));
-        own.append_record(RECORD, NOW);
-        assert_eq!(own.append_payload(Sectors(3)).0, Sectors(16));
+        journal.append_record(RECORD, NOW);
+        assert_eq!(journal.append_payload(Sectors(3)).0, Sectors(16));
         // It follows another record, so it begins a record of its own.
-        own.append_data(5, (at + Sectors(16), Sectors(8)), false, NOW);
+        journal.append_data(5, (at + Sectors(16), Sectors(8)), false, NOW);
         let data = |set_lba, sectors, payload_at| JournalRecord::Data { array: 5, set_lba, sectors, payload_at };
         let records = [data(at, Sectors(16), Sectors(0)), RECORD, data(at + Sectors(16), Sectors(8), Sectors(19))];
-        assert_eq!(own.open.records, records);
-        assert_eq!((own.open.payload, own.log.lines), (Sectors(27), 3));
-        let counters = own.counters;
+        assert_eq!(journal.open.records, records);
+        assert_eq!((journal.open.payload, journal.log.lines), (Sectors(27), 3));
+        let counters = journal.counters;
         assert_eq!((counters.data_records, counters.data_sectors), (2, 24));
         assert_eq!((counters.redo_records, counters.redo_sectors), (1, 3));
     }
 
     #[test]
     fn one_group_is_written_at_a_time_and_the_head_moves_by_its_length() {
-        let mut own = journal();
-        assert_eq!(own.seal(), None, "there is none");
-        assert_eq!(own.group_takes(1, 20, 0), Ok(()));
-        assert_eq!(own.seal(), None, "it is empty");
-        own.append_record(RECORD, NOW);
-        own.append_payload(Sectors(20));
-        own.open.pieces.push(4);
-        own.open.ops.push(9);
+        let mut journal = empty_journal();
+        assert_eq!(journal.seal(), None, "there is none");
+        assert_eq!(journal.group_takes(1, 20, 0), Ok(()));
+        assert_eq!(journal.seal(), None, "it is empty");
+        journal.append_record(RECORD, NOW);
+        journal.append_payload(Sectors(20));
+        journal.open.pieces.push(4);
+        journal.open.ops.push(9);
         // A header of 8 sectors, and 20 sectors of payload in blocks of 8.
-        assert_eq!((own.seal(), own.head, own.log.used), (Some(Sectors(32)), RingSector(32), 32));
-        assert_eq!(own.group_takes(1, 0, 0), Ok(()));
-        own.append_record(RECORD, NOW);
-        assert_eq!(own.seal(), None, "the one before it is not durable");
-        let header = own.entry_header(77);
+        assert_eq!((journal.seal(), journal.head, journal.log.used), (Some(Sectors(32)), RingSector(32), 32));
+        assert_eq!(journal.group_takes(1, 0, 0), Ok(()));
+        journal.append_record(RECORD, NOW);
+        assert_eq!(journal.seal(), None, "the one before it is not durable");
+        let header = journal.entry_header(77);
         assert_eq!((header.sequence, header.epoch, header.position), (1, 3, RingSector(0)));
         assert_eq!((header.promised, header.payload, header.payload_crc), (0, Sectors(20), 77));
         assert_eq!(header.tail, LogPlace { sequence: 1, position: RingSector(0) }, "itself");
-        assert!(!own.may_land(), "its header was not written");
-        assert_eq!(landed(&mut own), (1, alloc::vec![4], alloc::vec![9]));
-        assert_eq!((own.durable, own.flying.is_used()), (1, false));
-        assert_eq!(own.seal(), Some(Sectors(8)));
-        let header = own.entry_header(0);
+        assert!(!journal.may_land(), "its header was not written");
+        assert_eq!(landed(&mut journal), (1, alloc::vec![4], alloc::vec![9]));
+        assert_eq!((journal.durable, journal.flying.is_used()), (1, false));
+        assert_eq!(journal.seal(), Some(Sectors(8)));
+        let header = journal.entry_header(0);
         assert_eq!((header.promised, header.position), (1, RingSector(32)));
         assert_eq!(
             header.tail,
             LogPlace { sequence: 1, position: RingSector(0) },
             "the first one is still in the ring"
         );
-        assert_eq!(own.filler_header(), None);
+        assert_eq!(journal.filler_header(), None);
     }
 
     #[test]
     fn an_entry_that_would_cross_the_end_of_the_ring_has_a_filler_before_it() {
-        let mut own = journal();
+        let mut journal = empty_journal();
         // The largest entry has 136 sectors.
         for (head, wraps) in [(8192 - 136, false), (8192 - 128, true)] {
-            own.head = RingSector(head);
-            let (next, used) = (own.log.next(), own.log.used);
-            assert_eq!(own.group_takes(1, 0, 0), Ok(()));
-            own.append_record(RECORD, NOW);
+            journal.head = RingSector(head);
+            let (next, used) = (journal.log.next(), journal.log.used);
+            assert_eq!(journal.group_takes(1, 0, 0), Ok(()));
+            journal.append_record(RECORD, NOW);
             let filler = u64::from(wraps);
-            assert_eq!((own.open.sequence, own.open.first()), (next + filler, next));
-            assert_eq!(own.log.used - used, filler * 128);
-            own.seal();
-            let header = own.filler_header();
+            assert_eq!((journal.open.sequence, journal.open.first()), (next + filler, next));
+            assert_eq!(journal.log.used - used, filler * 128);
+            journal.seal();
+            let header = journal.filler_header();
             assert_eq!(
-                header.as_ref().map(|own| (own.sequence, own.position)),
+                header.as_ref().map(|filler| (filler.sequence, filler.position)),
                 wraps.then_some((next, RingSector(head)))
             );
             let at = if wraps { 0 } else { head };
-            assert_eq!((own.flying.position, own.head), (RingSector(at), RingSector((at + 8) % 8192)));
-            landed(&mut own);
+            assert_eq!((journal.flying.position, journal.head), (RingSector(at), RingSector((at + 8) % 8192)));
+            landed(&mut journal);
         }
     }
 
     #[test]
     fn a_group_takes_its_payload_and_its_records_and_no_more() {
-        let mut own = journal();
+        let mut journal = empty_journal();
         let full = Err(Reason::WaitedForJournalWrite);
-        assert_eq!(own.group_takes(JOURNAL_RECORDS_MAX, 128, 0), Ok(()));
-        assert_eq!([own.group_takes(1, 129, 0), own.group_takes(JOURNAL_RECORDS_MAX + 1, 0, 0)], [full; 2]);
-        own.append_record(RECORD, NOW);
-        own.append_payload(Sectors(100));
-        assert_eq!([own.group_takes(1, 28, 0), own.group_takes(1, 29, 0)], [Ok(()), full]);
-        assert_eq!(own.group_takes(JOURNAL_RECORDS_MAX, 0, 0), full);
-        assert!(!own.is_short(), "the ring has room");
+        assert_eq!(journal.group_takes(JOURNAL_RECORDS_MAX, 128, 0), Ok(()));
+        assert_eq!([journal.group_takes(1, 129, 0), journal.group_takes(JOURNAL_RECORDS_MAX + 1, 0, 0)], [full; 2]);
+        journal.append_record(RECORD, NOW);
+        journal.append_payload(Sectors(100));
+        assert_eq!([journal.group_takes(1, 28, 0), journal.group_takes(1, 29, 0)], [Ok(()), full]);
+        assert_eq!(journal.group_takes(JOURNAL_RECORDS_MAX, 0, 0), full);
+        assert!(!journal.is_short(), "the ring has room");
     }
 
     #[test]
     fn no_group_opens_in_a_buffer_that_is_in_use_or_that_a_hung_drive_may_read() {
-        let mut own = journal();
-        own.give_up_buffer(0);
-        own.buffers[1] = false;
-        assert_eq!(own.group_takes(1, 8, 0), Ok(()));
-        assert_eq!(own.open.buffer, 2);
-        let mut own = journal();
-        (0..3).for_each(|buffer| own.give_up_buffer(buffer));
-        assert_eq!(own.group_takes(1, 8, 0), Err(Reason::WaitedForJournalWrite));
-        own.buffer_came_back(1);
-        assert_eq!((own.group_takes(1, 8, 0), own.open.buffer), (Ok(()), 1));
+        let mut journal = empty_journal();
+        journal.give_up_buffer(0);
+        journal.buffers[1] = false;
+        assert_eq!(journal.group_takes(1, 8, 0), Ok(()));
+        assert_eq!(journal.open.buffer, 2);
+        let mut journal = empty_journal();
+        (0..3).for_each(|buffer| journal.give_up_buffer(buffer));
+        assert_eq!(journal.group_takes(1, 8, 0), Err(Reason::WaitedForJournalWrite));
+        journal.buffer_came_back(1);
+        assert_eq!((journal.group_takes(1, 8, 0), journal.open.buffer), (Ok(()), 1));
     }
 
     #[test]
     fn host_data_leaves_spare_room_and_a_lack_of_room_asks_for_a_round() {
-        let mut own = journal();
+        let mut journal = empty_journal();
         // 280 sectors are for the open group.
-        own.log.push(Entry { position: 0, sectors: 8192 - 280 - 100, pins: 0, lines: 0, waiting: 0 });
-        assert_eq!((own.ring_takes_group(100), own.is_short()), (Ok(()), false));
-        assert_eq!(own.group_takes(1, 8, 101), Err(Reason::WaitedForJournal));
-        assert!(own.is_short());
-        assert_eq!(own.group_takes(1, 8, 0), Ok(()), "redo records may use it");
-        let mut own = journal();
-        own.fill_table();
-        assert_eq!((own.ring_takes_group(1), own.ring_takes_group(0)), (Err(Reason::WaitedForJournal), Ok(())));
-        own.state = crate::journal::JournalState::Closing;
-        assert_eq!(own.group_takes(1, 8, 0), Err(Reason::WaitedForJournal));
+        journal.log.push(Entry { position: 0, sectors: 8192 - 280 - 100, pins: 0, lines: 0, waiting: 0 });
+        assert_eq!((journal.ring_takes_group(100), journal.is_short()), (Ok(()), false));
+        assert_eq!(journal.group_takes(1, 8, 101), Err(Reason::WaitedForJournal));
+        assert!(journal.is_short());
+        assert_eq!(journal.group_takes(1, 8, 0), Ok(()), "redo records may use it");
+        let mut journal = empty_journal();
+        journal.fill_table();
+        assert_eq!((journal.ring_takes_group(1), journal.ring_takes_group(0)), (Err(Reason::WaitedForJournal), Ok(())));
+        journal.state = crate::journal::JournalState::Closing;
+        assert_eq!(journal.group_takes(1, 8, 0), Err(Reason::WaitedForJournal));
     }
 }

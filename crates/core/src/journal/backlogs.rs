@@ -11,14 +11,14 @@ impl Journal {
         let Self { replay, log, .. } = self;
         let Some(backlog) = replay.backlog_of(set) else { return false };
         backlog.set_state(first, count, RedoState::Done);
-        backlog.redos[first..first + count].iter().for_each(|own| log.unpin(own.source.sequence));
+        backlog.redos[first..first + count].iter().for_each(|redo| log.unpin(redo.source.sequence));
         true
     }
 
     /// No more redos of a backlog are done: its entries are not needed for them any more.
     pub(crate) fn give_up_redos(&mut self, number: usize) {
-        let left = self.replay.backlogs[number].redos.iter().filter(|own| own.state != RedoState::Done);
-        left.for_each(|own| self.log.unpin_if_held(own.source.sequence));
+        let left = self.replay.backlogs[number].redos.iter().filter(|redo| redo.state != RedoState::Done);
+        left.for_each(|redo| self.log.unpin_if_held(redo.source.sequence));
     }
 }
 
@@ -33,7 +33,7 @@ impl Journal {
         if backlog.left == 0 {
             return false;
         }
-        backlog.redos.iter().for_each(|own| self.log.pin(own.source.sequence));
+        backlog.redos.iter().for_each(|redo| self.log.pin(redo.source.sequence));
         self.replay.backlogs.push(backlog);
         set.journal.begin_redoing();
         true

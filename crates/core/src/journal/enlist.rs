@@ -47,8 +47,10 @@ impl Journal {
             ));
         }
         let since = self.first_entry_of(index);
-        let is_stale =
-            set.metadata.as_ref().is_some_and(|own| own.common().features.contains(FeatureMap::JOURNAL_BEHIND));
+        let is_stale = set
+            .metadata
+            .as_ref()
+            .is_some_and(|metadata| metadata.common().features.contains(FeatureMap::JOURNAL_BEHIND));
         set.journal.begin_replay(Share::new(named, index, since), is_stale, seen);
         set.enter(Life::Starting);
         let metadata = set.metadata.as_mut().expect("just seen");

@@ -165,8 +165,8 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
     let mut found = whole.into_iter().map(follow).collect::<Result<Vec<_>, _>>()?;
     let (best, mut damage) = choose(&found, on_damage)?;
     let given_up = damage.is_some() && on_damage == OnDamage::GiveUp;
-    let highest = found.iter().map(|own| own.outcome.highest).max().unwrap_or(0);
-    let epoch = found.iter().map(|own| own.outcome.epoch).max().unwrap_or(0);
+    let highest = found.iter().map(|device| device.outcome.highest).max().unwrap_or(0);
+    let epoch = found.iter().map(|device| device.outcome.epoch).max().unwrap_or(0);
     let (mut kept, kept_damage) = find_kept(&found, best, reader);
     match (kept_damage, on_damage) {
         (Some(error), OnDamage::Refuse) => return Err(FindError::Journal(found[best].drive, error)),
@@ -201,13 +201,13 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
 
 /// The other device than the better one, if its log lacks entries that were acknowledged while it was in use.
 fn damaged_half(found: &[Followed], best: usize) -> Option<(DriveId, JournalError)> {
-    let promised = found.iter().map(|own| own.outcome.promised).max()?;
-    let was_in_use = |own: &&Followed| {
-        let (own, best) = (&own.superblock, &found[best].superblock);
-        (own.epoch, own.mirrors) == (best.epoch, best.mirrors)
+    let promised = found.iter().map(|device| device.outcome.promised).max()?;
+    let was_in_use = |device: &&Followed| {
+        let (superblock, best) = (&device.superblock, &found[best].superblock);
+        (superblock.epoch, superblock.mirrors) == (best.epoch, best.mirrors)
     };
-    let mut others = found.iter().filter(|own| own.number != found[best].number).filter(was_in_use);
-    others.find_map(|own| Some((own.drive, own.outcome.verdict_with(promised).err()?)))
+    let mut others = found.iter().filter(|device| device.number != found[best].number).filter(was_in_use);
+    others.find_map(|device| Some((device.drive, device.outcome.verdict_with(promised).err()?)))
 }
 
 /// Choose the device that counts. Returns also the damage of its log that the other device does not repair.
@@ -217,8 +217,9 @@ fn choose(found: &[Followed], on_damage: OnDamage) -> Result<(usize, Option<Jour
             match choose_journal_mirror([(&one.superblock, &one.outcome), (&other.superblock, &other.outcome)]) {
                 Ok(best) => Ok((best, None)),
                 Err(error @ JournalError::Damaged { .. }) if on_damage != OnDamage::Refuse => {
-                    let rank =
-                        |own: &Followed| (own.superblock.epoch, own.outcome.head.sequence, own.superblock.generation);
+                    let rank = |device: &Followed| {
+                        (device.superblock.epoch, device.outcome.head.sequence, device.superblock.generation)
+                    };
                     Ok((usize::from(rank(other) > rank(one)), Some(error)))
                 }
                 Err(error) => Err(FindError::Mirrors(error)),
@@ -235,14 +236,15 @@ fn choose(found: &[Followed], on_damage: OnDamage) -> Result<(usize, Option<Jour
 /// Read the entries that were copied out of the ring, as far as they can be read, and their damage. They are read from
 /// the device that counts, or from the other one if that has the same entries.
 fn find_kept(found: &[Followed], best: usize, reader: &mut impl ReadDevice) -> (Vec<KeptEntry>, Option<JournalError>) {
-    let own = &found[best].superblock;
+    let superblock = &found[best].superblock;
     let mut kept = Vec::new();
-    let mut read = read_kept(found[best].number, own, reader, &mut kept);
-    let has_same = |other: &JournalSuperblock| other.mirror != own.mirror && other.generation == own.generation;
+    let mut read = read_kept(found[best].number, superblock, reader, &mut kept);
+    let has_same =
+        |other: &JournalSuperblock| other.mirror != superblock.mirror && other.generation == superblock.generation;
     let other = found.iter().find(|other| has_same(&other.superblock));
     if let (Err(_), Some(other)) = (read, other) {
         let mut mirrored = Vec::new();
-        if read_kept(other.number, own, reader, &mut mirrored).is_ok() {
+        if read_kept(other.number, superblock, reader, &mut mirrored).is_ok() {
             (kept, read) = (mirrored, Ok(()));
         }
     }

@@ -141,7 +141,7 @@ impl Join {
 
     /// Does this generation of the superblock go to the device that joins?
     pub(crate) fn takes_superblock(&self, generation: u64) -> bool {
-        matches!(self.state, JoinState::Finishing(own) if generation >= own)
+        matches!(self.state, JoinState::Finishing(from) if generation >= from)
     }
 }
 
@@ -154,14 +154,14 @@ impl Journal {
         seen: (u64, u64),
     ) -> Result<AdminOutcome, AdminError> {
         let place = self.place_for(channels, drive)?;
-        let known = self.devices.get(place).is_some_and(|own| own.drive == drive && own.state.is_claimed());
+        let known = self.devices.get(place).is_some_and(|device| device.drive == drive && device.state.is_claimed());
         if !known {
             channels.claim(&[drive], JOURNAL_SET)?;
         }
-        let working = self.devices.iter().find(|own| own.state.works()).expect("just seen");
+        let working = self.devices.iter().find(|device| device.state.works()).expect("just seen");
         let device = Device::new(drive, 1 - working.mirror.min(1), DeviceState::Joins);
         match self.devices.get_mut(place) {
-            Some(own) => *own = device,
+            Some(former) => *former = device,
             None => self.devices.push(device),
         }
         let superblock = self.table();
@@ -189,7 +189,7 @@ impl Journal {
         if self.window.is_silent() {
             return Err(AdminError::NotPossible(SILENT));
         }
-        let place = self.devices.iter().position(|own| !own.state.works()).unwrap_or(self.devices.len());
+        let place = self.devices.iter().position(|device| !device.state.works()).unwrap_or(self.devices.len());
         if place >= usize::from(JOURNAL_MIRRORS_MAX) {
             return Err(AdminError::NotPossible("both devices of the journal work"));
         }
@@ -197,7 +197,7 @@ impl Journal {
         if channels.outstanding(drive) > 0 {
             return Err(AdminError::CommandsOutstanding(drive));
         }
-        if self.devices.get(place).is_some_and(|own| own.state.is_claimed() && own.drive != drive) {
+        if self.devices.get(place).is_some_and(|device| device.state.is_claimed() && device.drive != drive) {
             return Err(AdminError::NotPossible("the device that does not work must be released first"));
         }
         let superblock = self.table();
@@ -213,7 +213,7 @@ impl Journal {
 
     /// Release the device that does not work, so that a driver can take it away.
     pub(crate) fn release_device(&mut self, channels: &mut Channels) -> Result<AdminOutcome, AdminError> {
-        let dropped = self.devices.iter_mut().find(|own| own.state == DeviceState::Dropped);
+        let dropped = self.devices.iter_mut().find(|device| device.state == DeviceState::Dropped);
         let device = dropped.ok_or(AdminError::NotPossible("no device of the journal was dropped"))?;
         if channels.outstanding(device.drive) > 0 || self.join.is_out() {
             return Err(AdminError::CommandsOutstanding(device.drive));

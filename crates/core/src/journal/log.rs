@@ -178,8 +178,8 @@ impl Log {
 
     /// As [`Log::unpin`], for an entry that may be gone because the journal was forgotten.
     pub(crate) fn unpin_if_held(&mut self, sequence: u64) {
-        let own = usize::try_from(sequence.wrapping_sub(self.first)).unwrap_or(usize::MAX);
-        if let (true, Some(entry)) = (self.kept.is_empty(), self.entries.get_mut(own)) {
+        let index = usize::try_from(sequence.wrapping_sub(self.first)).unwrap_or(usize::MAX);
+        if let (true, Some(entry)) = (self.kept.is_empty(), self.entries.get_mut(index)) {
             entry.pins -= 1;
         } else if self.holds(sequence) {
             self.unpin(sequence);

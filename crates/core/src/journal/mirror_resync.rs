@@ -80,7 +80,7 @@ impl ResyncPlan {
     #[must_use]
     pub fn of(found: &FoundJournal, drives: [DriveId; 2], superblocks: &[JournalSuperblock]) -> Option<Self> {
         let [(drive, mirror)] = found.devices[..] else { return None };
-        let best = drives.iter().position(|own| *own == drive)?;
+        let best = drives.iter().position(|candidate| *candidate == drive)?;
         let ring = found.superblock.ring();
         let mut log = Vec::from([(found.superblock.keep_area().0, found.superblock.kept)]);
         let mut at = found.tail.position;
@@ -97,7 +97,8 @@ impl ResyncPlan {
         }
         // The log is copied from this tail on. Older entries of the stale device may differ from those of the better one.
         let superblock = JournalSuperblock { tail: found.tail, ..found.superblock.clone() };
-        let generation = superblocks.iter().map(|own| own.generation).max().unwrap_or(superblock.generation);
+        let generation =
+            superblocks.iter().map(|superblock| superblock.generation).max().unwrap_or(superblock.generation);
         Some(Self { best, stale: 1 - best, mirror, superblock, generation, log })
     }
 

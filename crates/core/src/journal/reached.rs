@@ -32,7 +32,7 @@ impl Journal {
     pub(super) fn trace_position(&mut self, sets: &mut Sets, id: SetId) {
         let set = sets.get_mut(id);
         let Some(share) = set.journal.share() else { return };
-        if self.superblock.as_ref().is_some_and(|own| own.journal == share.uuid) {
+        if self.superblock.as_ref().is_some_and(|superblock| superblock.journal == share.uuid) {
             let now = &mut set.journal.reached.now;
             now.entry = now.entry.max(self.durable);
             self.positions.0[usize::from(share.index)] = *now;

@@ -104,8 +104,8 @@ impl Journal {
     /// differ, replay makes them equal.
     fn await_data_entries(&mut self, cache: &Cache, ops: &mut Ops, index: u32, planted: Planted) -> Gate {
         let op = &mut ops[index];
-        let own = op.extent();
-        let newest = lines_of(own.at, own.len)
+        let extent = op.extent();
+        let newest = lines_of(extent.at, extent.len)
             .filter_map(|(number, ..)| cache.newest_entry_of(op.set(), number))
             .max()
             .unwrap_or(0);
@@ -209,12 +209,12 @@ impl Journal {
 
     /// Append the records of an extent of a set without parity, past the cache, if the open group has room for them.
     /// Returns where its bytes are to be copied, or the reason to wait for.
-    fn append_extent(&mut self, set: &Set, own: Extent, now: Instant) -> Result<PoolOffset, Reason> {
-        self.group_takes(fragments(set, own).count() + 1, own.len.get(), 0)?;
+    fn append_extent(&mut self, set: &Set, extent: Extent, now: Instant) -> Result<PoolOffset, Reason> {
+        self.group_takes(fragments(set, extent).count() + 1, extent.len.get(), 0)?;
         let array = set.journal.index();
-        self.revoke(array, (own.at, own.len), now);
-        let (start, to) = self.append_payload(own.len);
-        for (slot, member_lba, done, sectors) in fragments(set, own) {
+        self.revoke(array, (extent.at, extent.len), now);
+        let (start, to) = self.append_payload(extent.len);
+        for (slot, member_lba, done, sectors) in fragments(set, extent) {
             let payload_at = start + done;
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors, payload_at }, now);
         }
@@ -352,12 +352,12 @@ impl Rows<'_> {
 
 /// The parts of an extent on the members, one for each copy: slot and address, the sectors of the extent before it, and
 /// its length.
-pub(super) fn fragments(set: &Set, own: Extent) -> impl Iterator<Item = (Slot, MemberLba, Sectors, Sectors)> + '_ {
+pub(super) fn fragments(set: &Set, extent: Extent) -> impl Iterator<Item = (Slot, MemberLba, Sectors, Sectors)> + '_ {
     let mut to = Sectors::ZERO;
     let parts = core::iter::from_fn(move || {
         let from = to;
-        (from < own.len).then(|| {
-            let (places, len) = places_of(set.shape().on(own.side()), own.at + from, own.len - from);
+        (from < extent.len).then(|| {
+            let (places, len) = places_of(set.shape().on(extent.side()), extent.at + from, extent.len - from);
             to = from + len;
             (places, from, len)
         })

@@ -58,7 +58,7 @@ impl Newest {
             let next = self.places.range((side, slot, from)..(side, slot, end)).next();
             let (to, behind) = next.map_or((end, end), |((.., next), (known_to, _))| (*next, *known_to));
             if from < to {
-                let source = source.map(|own| Source { from: own.from + Sectors(from - start), ..own });
+                let source = source.map(|source| Source { from: source.from + Sectors(from - start), ..source });
                 self.places.insert((side, slot, from), (to, source));
             }
             from = behind;
@@ -318,7 +318,7 @@ impl RedoBacklog {
     /// The first redo that waits.
     pub(crate) fn next(&mut self) -> Option<usize> {
         let rest = &self.redos[self.first..];
-        let skip = rest.iter().position(|own| own.state == RedoState::Waits).unwrap_or(rest.len());
+        let skip = rest.iter().position(|redo| redo.state == RedoState::Waits).unwrap_or(rest.len());
         self.first += skip;
         (self.first < self.redos.len()).then_some(self.first)
     }
@@ -330,7 +330,7 @@ impl RedoBacklog {
         let first = &self.redos[index];
         let (mut count, mut len) = (1, first.len);
         let whole =
-            |own: &PendingRedo| own.source.from.get().is_multiple_of(block) && own.len.get().is_multiple_of(block);
+            |redo: &PendingRedo| redo.source.from.get().is_multiple_of(block) && redo.len.get().is_multiple_of(block);
         for pair in self.redos[index..].windows(2) {
             let next = &pair[1];
             let adjoins = next.slot == first.slot && next.at == first.at + len && next.unit == first.unit;
@@ -345,7 +345,7 @@ impl RedoBacklog {
 
     /// Change the state of these redos.
     pub(crate) fn set_state(&mut self, index: usize, count: usize, state: RedoState) {
-        self.redos[index..index + count].iter_mut().for_each(|own| own.state = state);
+        self.redos[index..index + count].iter_mut().for_each(|redo| redo.state = state);
         match state {
             RedoState::Done => self.left -= count,
             RedoState::Waits => self.first = self.first.min(index),
@@ -437,10 +437,10 @@ mod tests {
     /// The source of each sector of a member, found by writing all records from the oldest to the newest.
     fn written(records: &[(Slot, u64, u64, Option<Source>)], slot: Slot, sectors: u64) -> Vec<Option<u64>> {
         let mut written = alloc::vec![None; usize::try_from(sectors).unwrap()];
-        for (own, at, len, source) in records.iter().rev().filter(|record| record.0 == slot) {
+        for (record_slot, at, len, source) in records.iter().rev().filter(|record| record.0 == slot) {
             for sector in 0..*len {
-                assert_eq!(*own, slot);
-                written[usize::try_from(at + sector).unwrap()] = source.map(|own| own.from.get() + sector);
+                assert_eq!(*record_slot, slot);
+                written[usize::try_from(at + sector).unwrap()] = source.map(|source| source.from.get() + sector);
             }
         }
         written
@@ -464,13 +464,13 @@ mod tests {
             let redos = newest.into_redos(units(16), Sectors(8));
             for slot in (0..3).map(Slot) {
                 let mut found = alloc::vec![None; 128];
-                for own in redos.iter().filter(|own| own.slot == slot) {
-                    assert_eq!(own.at.get() / 16, (own.at.get() + own.len.get() - 1) / 16, "it lies in its unit");
-                    assert!(own.len <= Sectors(8));
-                    for sector in 0..own.len.get() {
-                        let at = usize::try_from(own.at.get() + sector).unwrap();
+                for redo in redos.iter().filter(|redo| redo.slot == slot) {
+                    assert_eq!(redo.at.get() / 16, (redo.at.get() + redo.len.get() - 1) / 16, "it lies in its unit");
+                    assert!(redo.len <= Sectors(8));
+                    for sector in 0..redo.len.get() {
+                        let at = usize::try_from(redo.at.get() + sector).unwrap();
                         assert_eq!(found[at], None, "each place is written once");
-                        found[at] = Some(own.source.from.get() + sector);
+                        found[at] = Some(redo.source.from.get() + sector);
                     }
                 }
                 assert_eq!(found, written(&records, slot, 128));
@@ -487,7 +487,7 @@ mod tests {
         }
         newest.add((Side::Old, Slot(0)), place(24, 8), source(1600, 1));
         let mut backlog = RedoBacklog::new(SetId(0), 0, Sectors(16), newest.into_redos(units(48), Sectors(16)));
-        let order: Vec<u64> = backlog.redos.iter().map(|own| own.at.get()).collect();
+        let order: Vec<u64> = backlog.redos.iter().map(|redo| redo.at.get()).collect();
         assert_eq!(order, [24, 0, 8, 16, 32, 40, 64]);
         assert_eq!(backlog.run_from(0, 8), (1, Sectors(8)));
         assert_eq!(backlog.run_from(1, 8), (2, Sectors(16)), "no longer than it may be");

@@ -114,14 +114,14 @@ mod tests {
     fn count(view: &RedoView, plan: &RedoPlan, in_log: &[InLog]) -> usize {
         let references: usize = plan.referred.iter().map(|slot| in_log[slot.index()].references.unwrap()).sum();
         view.revokes
-            + [plan.revoked, plan.outdated, plan.inline].map(|own| own.len() as usize).iter().sum::<usize>()
+            + [plan.revoked, plan.outdated, plan.inline].map(|slots| slots.len() as usize).iter().sum::<usize>()
             + references
     }
 
     /// Could the slot refer to the log as well, together with the slots before it that do?
     fn fits(plan: &RedoPlan, slot: Slot, in_log: &[InLog], slots: usize) -> bool {
-        let earlier = plan.referred.iter().filter(|own| *own < slot);
-        let more: usize = earlier.chain([slot]).map(|own| in_log[own.index()].references.unwrap() - 1).sum();
+        let earlier = plan.referred.iter().filter(|other| *other < slot);
+        let more: usize = earlier.chain([slot]).map(|slot| in_log[slot.index()].references.unwrap() - 1).sum();
         slots + more <= REDOS_MAX
     }
 
@@ -131,7 +131,7 @@ mod tests {
         let all = || (0..8).map(Slot);
         for slot in all() {
             let (named, written) = (view.named.contains(slot), view.write.contains(slot));
-            let has_bytes = |own: Slot| in_log.get(own.index()).is_some_and(|own| own.references.is_some());
+            let has_bytes = |slot: Slot| in_log.get(slot.index()).is_some_and(|log| log.references.is_some());
             let (inline, referred) = (plan.inline.contains(slot), plan.referred.contains(slot));
             assert_eq!(
                 u32::from(written),
@@ -157,14 +157,16 @@ mod tests {
             if is_over && !plan.revoked.contains(slot) {
                 let records = count(view, plan, in_log)
                     + all()
-                        .filter(|own| view.named.contains(*own) && (has_bytes(*own) || in_log[own.index()].is_staged))
+                        .filter(|other| {
+                            view.named.contains(*other) && (has_bytes(*other) || in_log[other.index()].is_staged)
+                        })
                         .count();
                 assert!(records > JOURNAL_RECORDS_MAX, "{slot:?} is destaged again for nothing: {plan:?}");
             }
         }
         let redos = count(view, plan, in_log)
             - view.revokes
-            - [plan.revoked, plan.outdated].map(|own| own.len() as usize).iter().sum::<usize>();
+            - [plan.revoked, plan.outdated].map(|slots| slots.len() as usize).iter().sum::<usize>();
         assert!(redos <= REDOS_MAX);
         assert_eq!(count(view, plan, in_log), plan.records);
         assert!(plan.records <= JOURNAL_RECORDS_MAX, "an entry has room for it: {plan:?}");

@@ -124,9 +124,9 @@ impl Replay {
                     Some((slot, (member_lba, sectors), Some(source)))
                 }
                 JournalRecord::RedoRef { slot, member_lba, sectors, at, .. } => {
-                    let source = self.find_referred(&ring, entry, at).map(|own| {
-                        let sequence = if log.holds(own.sequence) { own.sequence } else { entry.sequence };
-                        Source { sequence, ..own }
+                    let source = self.find_referred(&ring, entry, at).map(|source| {
+                        let sequence = if log.holds(source.sequence) { source.sequence } else { entry.sequence };
+                        Source { sequence, ..source }
                     });
                     Some((slot, (member_lba, sectors), source))
                 }
@@ -135,8 +135,8 @@ impl Replay {
             };
             // Within an entry, the records whose bytes are in the log count as the newer ones.
             for is_in_log in [true, false] {
-                let own = entry.entry.records.iter().rev().filter(|record| record.array() == array);
-                let places = own.filter_map(place_of).filter(|(.., source)| source.is_some() == is_in_log);
+                let records = entry.entry.records.iter().rev().filter(|record| record.array() == array);
+                let places = records.filter_map(place_of).filter(|(.., source)| source.is_some() == is_in_log);
                 places.for_each(|(slot, place, source)| newest.add((side, slot), place, source));
             }
         }
@@ -175,8 +175,8 @@ impl Journal {
     /// the table do not count.
     pub(crate) fn is_in_blocks(&self, array: u8, block: BlockSize) -> bool {
         let block = block.sectors().get();
-        let entries = self.replay.entries.iter().filter(|own| self.table().counts(array, own.sequence));
-        let mut records = entries.flat_map(|own| &own.entry.records).filter(|own| own.array() == array);
+        let entries = self.replay.entries.iter().filter(|entry| self.table().counts(array, entry.sequence));
+        let mut records = entries.flat_map(|entry| &entry.entry.records).filter(|record| record.array() == array);
         records.all(|record| match *record {
             JournalRecord::Data { set_lba, sectors, .. } => (set_lba.get() | sectors.get()).is_multiple_of(block),
             JournalRecord::Redo { member_lba, sectors, .. } | JournalRecord::RedoRef { member_lba, sectors, .. } => {
@@ -224,7 +224,8 @@ impl Journal {
         };
         let (sequence, payload) = (entry.sequence, entry.at + JOURNAL_ALIGN);
         let superblock = self.superblock.as_ref();
-        let counts = |array| array == current.array && superblock.is_some_and(|own| own.counts(array, sequence));
+        let counts =
+            |array| array == current.array && superblock.is_some_and(|superblock| superblock.counts(array, sequence));
         match entry.entry.records.get(current.record).copied() {
             None => (current.entry, current.record) = (current.entry + 1, 0),
             Some(JournalRecord::Data { array, set_lba, sectors, payload_at })

@@ -134,10 +134,10 @@ impl Journal {
 /// The most room that a write past the cache needs: an entry for each turn, and perhaps one that fills the end of the ring.
 fn logs_at_most(set: &Set, op: &Op) -> LogRoom {
     match op.footprint() {
-        Footprint::Rows(own) => {
-            let (lo, hi) = own.part.range();
+        Footprint::Rows(stripe_rows) => {
+            let (lo, hi) = stripe_rows.part.range();
             let rows = u64::from(hi - lo);
-            let columns = u64::from(own.named().1) + u64::from(op.parity(set).parities());
+            let columns = u64::from(stripe_rows.named().1) + u64::from(op.parity(set).parities());
             let turns = rows.div_ceil(u64::from(set.rows_max())).max(1);
             let sectors = rows * columns + turns * JOURNAL_ALIGN.get();
             LogRoom::new(narrow(Sectors(sectors)), count(turns + 1))

@@ -121,8 +121,8 @@ impl Journal {
     /// Does the journal's table have a place for this set? The place of a discarded array is one.
     fn has_place_for(&self, set_uuid: Uuid) -> bool {
         let Some(superblock) = &self.superblock else { return false };
-        let own = |array: &JournalArray| array.set_uuid == set_uuid || array.state == ArrayState::Discarded;
-        superblock.arrays.iter().any(|place| place.as_ref().is_none_or(own))
+        let is_place = |array: &JournalArray| array.set_uuid == set_uuid || array.state == ArrayState::Discarded;
+        superblock.arrays.iter().any(|place| place.as_ref().is_none_or(is_place))
     }
 
     /// Should the journal protect writes of this set, and can it?
@@ -136,7 +136,7 @@ impl Journal {
         self.trace_position(sets, id);
         let recorded = record_position(sets, id, call.now(), call.limits().position_interval);
         let set = sets.get(id);
-        let own = match set.journal.state {
+        let marked = match set.journal.state {
             _ if recorded => return true,
             _ if set.has_failed() => return false,
             SetState::Off(demand) => return self.begin_session(sets, id, demand, call),
@@ -151,10 +151,10 @@ impl Journal {
                 return mark_session(sets, id, share, call.now());
             }
             SetState::Settling | SetState::Entering(..) => return false,
-            SetState::Marked(own) => own,
+            SetState::Marked(marked) => marked,
         };
         let durable = set.durable_generation();
-        match own.stage {
+        match marked.stage {
             Stage::Marking(generation) if durable >= generation || call.planted().has(Flaw::SessionMarkLate) => {
                 // Writes that have waited for the session come first: the set must not be quiet already.
                 sets.get_mut(id).mark.note_write(call.now());
@@ -254,9 +254,9 @@ fn end_hurry(sets: &mut Sets, id: SetId) {
 }
 
 fn set_stage(sets: &mut Sets, id: SetId, stage: Stage) -> bool {
-    let own = &mut sets.get_mut(id).journal;
-    own.set_stage(stage);
-    let state = own.state;
+    let journal = &mut sets.get_mut(id).journal;
+    journal.set_stage(stage);
+    let state = journal.state;
     set_session(sets, id, state)
 }
 
@@ -317,9 +317,9 @@ fn flush_session(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
 
 /// Destage dirty data whatever its age, because a session is to end or to begin.
 pub(super) fn hurry_destage(sets: &mut Sets, id: SetId) -> bool {
-    let own = &mut sets.get_mut(id).journal;
-    let begins = !own.hurries();
-    own.set_hurries(true);
+    let journal = &mut sets.get_mut(id).journal;
+    let begins = !journal.hurries();
+    journal.set_hurries(true);
     if begins {
         sets.signal(Signal::PaceChanged);
     }

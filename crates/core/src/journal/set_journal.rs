@@ -199,7 +199,7 @@ impl SetJournal {
         match self.state {
             SetState::Off(demand) => demand != Demand::None,
             SetState::Settling | SetState::Entering(..) => true,
-            SetState::Marked(own) => own.asked,
+            SetState::Marked(marked) => marked.asked,
         }
     }
 
@@ -208,7 +208,7 @@ impl SetJournal {
         let is_new = !self.is_asked();
         match &mut self.state {
             SetState::Off(demand) if is_new => *demand = Demand::Asked,
-            SetState::Marked(own) => own.asked = true,
+            SetState::Marked(marked) => marked.asked = true,
             SetState::Off(_) | SetState::Settling | SetState::Entering(..) => {}
         }
         is_new
@@ -220,7 +220,7 @@ impl SetJournal {
         match self.state {
             SetState::Off(_) | SetState::Settling => None,
             SetState::Entering(share, _) => Some(share),
-            SetState::Marked(own) => Some(own.share),
+            SetState::Marked(marked) => Some(marked.share),
         }
     }
 
@@ -252,9 +252,9 @@ impl SetJournal {
 
     /// The mark for the superblocks: the journal's UUID, how far it has come, and whether that journal is stale.
     pub(crate) fn mark(&self) -> (Option<(Uuid, JournalReached)>, bool) {
-        let own = self.marked().filter(|own| !matches!(own.stage, Stage::Unmarking(_)));
+        let marked = self.marked().filter(|marked| !matches!(marked.stage, Stage::Unmarking(_)));
         let reached = self.reached.now();
-        (own.map(|own| (own.share.uuid, reached)), own.is_some_and(|own| own.stale.is_some()))
+        (marked.map(|marked| (marked.share.uuid, reached)), marked.is_some_and(|marked| marked.stale.is_some()))
     }
 
     /// The clean mark will be written in this generation: the session ends with it.
@@ -286,13 +286,13 @@ impl SetJournal {
 
     /// The generation of the superblocks that records that the journal is stale.
     pub(crate) fn stale(&self) -> Option<u64> {
-        self.marked().and_then(|own| own.stale)
+        self.marked().and_then(|marked| marked.stale)
     }
 
     /// This generation of the superblocks records that the journal is stale.
     pub(super) fn set_stale(&mut self, generation: u64) {
-        if let SetState::Marked(own) = &mut self.state {
-            own.stale = Some(generation);
+        if let SetState::Marked(marked) = &mut self.state {
+            marked.stale = Some(generation);
         }
     }
 
@@ -301,7 +301,7 @@ impl SetJournal {
     pub(crate) fn hurries(&self) -> bool {
         match self.state {
             SetState::Off(demand) => demand == Demand::Hurries,
-            SetState::Marked(own) => own.hurries,
+            SetState::Marked(marked) => marked.hurries,
             SetState::Settling | SetState::Entering(..) => false,
         }
     }
@@ -311,7 +311,7 @@ impl SetJournal {
         match &mut self.state {
             SetState::Off(Demand::None) | SetState::Settling | SetState::Entering(..) => {}
             SetState::Off(demand) => *demand = if hurries { Demand::Hurries } else { Demand::Asked },
-            SetState::Marked(own) => own.hurries = hurries,
+            SetState::Marked(marked) => marked.hurries = hurries,
         }
     }
 
@@ -326,14 +326,14 @@ impl SetJournal {
 
     pub(super) fn marked(&self) -> Option<&Marked> {
         match &self.state {
-            SetState::Marked(own) => Some(own),
+            SetState::Marked(marked) => Some(marked),
             _ => None,
         }
     }
 
     pub(super) fn set_stage(&mut self, stage: Stage) {
-        let SetState::Marked(own) = &mut self.state else { unreachable!("the set has the mark: {:?}", self.state) };
-        own.stage = stage;
+        let SetState::Marked(marked) = &mut self.state else { unreachable!("the set has the mark: {:?}", self.state) };
+        marked.stage = stage;
     }
 
     /// Does the session permit the clean mark?
@@ -395,28 +395,28 @@ mod tests {
             (marked(Stage::Unmarking(6)), Session::Unmarking, true, false),
         ];
         for (state, session, has_part, may_be_clean) in table {
-            let own = SetJournal { state, ..SetJournal::NONE };
-            assert_eq!((own.session(), own.share().is_some()), (session, has_part), "{state:?}");
-            assert_eq!((own.may_be_clean(), own.is_on()), (may_be_clean, session == Session::On), "{state:?}");
+            let journal = SetJournal { state, ..SetJournal::NONE };
+            assert_eq!((journal.session(), journal.share().is_some()), (session, has_part), "{state:?}");
+            assert_eq!((journal.may_be_clean(), journal.is_on()), (may_be_clean, session == Session::On), "{state:?}");
         }
     }
 
     #[test]
     fn a_session_is_requested_once_and_hurries_only_if_it_was_requested() {
-        let mut own = SetJournal::NONE;
-        own.set_hurries(true);
-        assert!(!own.hurries(), "no write asks for it");
-        assert!(own.ask() && !own.ask());
-        own.set_hurries(true);
-        assert!(own.is_asked() && own.hurries());
-        own.set_hurries(false);
-        assert!(own.is_asked() && !own.hurries(), "the write still waits");
+        let mut journal = SetJournal::NONE;
+        journal.set_hurries(true);
+        assert!(!journal.hurries(), "no write asks for it");
+        assert!(journal.ask() && !journal.ask());
+        journal.set_hurries(true);
+        assert!(journal.is_asked() && journal.hurries());
+        journal.set_hurries(false);
+        assert!(journal.is_asked() && !journal.hurries(), "the write still waits");
         // A write did not request this session: it began with a replay.
-        own.begin_replay(SHARE, true, JournalReached { entry: 7, generation: 2 });
-        assert_eq!((own.is_asked(), own.is_replaying(), own.stale()), (false, true, Some(0)));
-        assert!(own.ask() && own.is_asked());
-        own.refuse("why");
-        own.forget();
-        assert_eq!(own.replay_error(), Some("why"), "the reason stays when the journal goes");
+        journal.begin_replay(SHARE, true, JournalReached { entry: 7, generation: 2 });
+        assert_eq!((journal.is_asked(), journal.is_replaying(), journal.stale()), (false, true, Some(0)));
+        assert!(journal.ask() && journal.is_asked());
+        journal.refuse("why");
+        journal.forget();
+        assert_eq!(journal.replay_error(), Some("why"), "the reason stays when the journal goes");
     }
 }

@@ -132,8 +132,8 @@ impl Journal {
     fn held_tail(&self, sets: &Sets) -> u64 {
         let counts = |index, sequence| self.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
         let held = |set: &Set| {
-            let own = set.journal.share().filter(|_| keeps_entries(set) && !takes_flush(set))?;
-            counts(own.index, own.since.max(self.log.first)).then_some(own.since)
+            let share = set.journal.share().filter(|_| keeps_entries(set) && !takes_flush(set))?;
+            counts(share.index, share.since.max(self.log.first)).then_some(share.since)
         };
         sets.values().filter_map(held).min().unwrap_or(u64::MAX).min(self.join.holds_tail())
     }
@@ -313,7 +313,7 @@ mod tests {
     use crate::journal::log::Entry;
 
     /// A journal with a ring of 8192 sectors and `entries` durable entries of 1024 sectors, which nothing needs.
-    fn journal(entries: u64) -> Journal {
+    fn with_entries(entries: u64) -> Journal {
         let mut journal = Journal::of_ring(Sectors(8192));
         for number in 0..entries {
             journal.log.push(Entry { position: number * 1024, sectors: 1024, pins: 0, lines: 1, waiting: 0 });
@@ -325,86 +325,89 @@ mod tests {
 
     #[test]
     fn the_tail_moves_to_the_first_entry_that_is_needed_held_or_not_durable() {
-        let mut own = journal(5);
-        assert_eq!((own.tail_target(u64::MAX), own.may_pass_something(|| u64::MAX)), (6, true));
-        own.durable = 3;
-        assert_eq!(own.tail_target(u64::MAX), 4);
-        assert_eq!((own.tail_target(2), own.may_pass_something(|| 2)), (2, true));
-        assert_eq!((own.tail_target(0), own.may_pass_something(|| 1)), (1, false), "never back");
-        let mut own = journal(5);
-        own.log.pin(3);
-        assert_eq!(own.tail_target(u64::MAX), 3);
-        own.log.pin(1);
-        assert!(!own.may_pass_something(|| u64::MAX));
+        let mut journal = with_entries(5);
+        assert_eq!((journal.tail_target(u64::MAX), journal.may_pass_something(|| u64::MAX)), (6, true));
+        journal.durable = 3;
+        assert_eq!(journal.tail_target(u64::MAX), 4);
+        assert_eq!((journal.tail_target(2), journal.may_pass_something(|| 2)), (2, true));
+        assert_eq!((journal.tail_target(0), journal.may_pass_something(|| 1)), (1, false), "never back");
+        let mut journal = with_entries(5);
+        journal.log.pin(3);
+        assert_eq!(journal.tail_target(u64::MAX), 3);
+        journal.log.pin(1);
+        assert!(!journal.may_pass_something(|| u64::MAX));
     }
 
     #[test]
     fn a_round_flushes_then_writes_the_superblocks_and_then_frees_the_room() {
-        let mut own = journal(5);
-        own.log.pin(4);
-        own.note_short();
-        let plan = own.plan_round(u64::MAX).unwrap();
+        let mut journal = with_entries(5);
+        journal.log.pin(4);
+        journal.note_short();
+        let plan = journal.plan_round(u64::MAX).unwrap();
         assert_eq!(plan, RoundPlan { target: 4, empties: false });
-        own.round = Round::Flushing { plan, pending: 0, failed: false };
-        (0..2).for_each(|_| own.round.flush_issued());
+        journal.round = Round::Flushing { plan, pending: 0, failed: false };
+        (0..2).for_each(|_| journal.round.flush_issued());
         for _ in 0..2 {
-            assert!(own.round.is_flush_out() && !own.end_flushing(Instant::ZERO));
-            own.round.flush_ended(false);
+            assert!(journal.round.is_flush_out() && !journal.end_flushing(Instant::ZERO));
+            journal.round.flush_ended(false);
         }
-        assert!(!own.round.is_flush_out() && own.end_flushing(Instant::ZERO));
-        let tail = own.superblock.as_ref().unwrap().tail;
+        assert!(!journal.round.is_flush_out() && journal.end_flushing(Instant::ZERO));
+        let tail = journal.superblock.as_ref().unwrap().tail;
         assert_eq!((tail.sequence, tail.position), (4, RingSector(3 * 1024)));
-        assert!(!own.end_round() && own.log.used == 5 * 1024, "the superblocks are not durable");
-        own.writing.begin();
-        (0..2).for_each(|_| _ = own.writing.advance(1, 1));
-        assert!(own.end_round() && own.round.is_idle() && !own.end_round());
-        assert_eq!((own.log.first, own.log.used, own.is_short(), own.counters.rounds), (4, 2 * 1024, false, 1));
-        assert_eq!(own.plan_round(u64::MAX), None, "entry 4 is needed");
+        assert!(!journal.end_round() && journal.log.used == 5 * 1024, "the superblocks are not durable");
+        journal.writing.begin();
+        (0..2).for_each(|_| _ = journal.writing.advance(1, 1));
+        assert!(journal.end_round() && journal.round.is_idle() && !journal.end_round());
+        assert_eq!(
+            (journal.log.first, journal.log.used, journal.is_short(), journal.counters.rounds),
+            (4, 2 * 1024, false, 1)
+        );
+        assert_eq!(journal.plan_round(u64::MAX), None, "entry 4 is needed");
     }
 
     #[test]
     fn the_tail_after_the_last_entry_is_at_the_head() {
-        let mut own = journal(5);
-        let plan = own.plan_round(u64::MAX).unwrap();
-        own.round = Round::Flushing { plan, pending: 0, failed: false };
-        assert!(own.end_flushing(Instant::ZERO));
-        assert_eq!(own.superblock.as_ref().unwrap().tail, LogPlace { sequence: 6, position: RingSector(5 * 1024) });
+        let mut journal = with_entries(5);
+        let plan = journal.plan_round(u64::MAX).unwrap();
+        journal.round = Round::Flushing { plan, pending: 0, failed: false };
+        assert!(journal.end_flushing(Instant::ZERO));
+        assert_eq!(journal.superblock.as_ref().unwrap().tail, LogPlace { sequence: 6, position: RingSector(5 * 1024) });
     }
 
     #[test]
     fn after_a_failed_flush_the_tail_stays_and_the_next_round_begins_a_second_later() {
-        let mut own = journal(5);
-        let plan = own.plan_round(u64::MAX).unwrap();
-        own.round = Round::Flushing { plan, pending: 0, failed: false };
-        (0..2).for_each(|_| own.round.flush_issued());
-        own.round.flush_ended(true);
-        own.round.flush_ended(false);
+        let mut journal = with_entries(5);
+        let plan = journal.plan_round(u64::MAX).unwrap();
+        journal.round = Round::Flushing { plan, pending: 0, failed: false };
+        (0..2).for_each(|_| journal.round.flush_issued());
+        journal.round.flush_ended(true);
+        journal.round.flush_ended(false);
         let now = Instant::ZERO + Nanos::from_secs(5);
-        assert!(own.end_flushing(now));
-        assert_eq!(own.round, Round::Idle(now + Nanos::from_secs(1)));
-        assert_eq!(own.superblock.as_ref().unwrap().tail.sequence, 1);
+        assert!(journal.end_flushing(now));
+        assert_eq!(journal.round, Round::Idle(now + Nanos::from_secs(1)));
+        assert_eq!(journal.superblock.as_ref().unwrap().tail.sequence, 1);
         let delay = Nanos::from_millis(200);
-        assert_eq!(own.idle_round_at(delay), now + Nanos::from_secs(1));
-        own.last_append = now + Nanos::from_secs(1);
-        assert_eq!(own.idle_round_at(delay), now + Nanos::from_secs(1) + delay);
+        assert_eq!(journal.idle_round_at(delay), now + Nanos::from_secs(1));
+        journal.last_append = now + Nanos::from_secs(1);
+        assert_eq!(journal.idle_round_at(delay), now + Nanos::from_secs(1) + delay);
     }
 
     #[test]
     fn an_array_that_needs_no_kept_entry_counts_from_the_tail_on_and_one_that_does_keeps_its_place() {
-        let mut own = journal(5);
+        let mut journal = with_entries(5);
         let array =
             |number: u8| JournalArray { set_uuid: Uuid([number; 16]), state: ArrayState::Live, first_sequence: 1 };
-        (0..2).for_each(|number| _ = own.superblock.as_mut().unwrap().enter(array(number)));
-        own.log.wait_for_array(1, 1);
-        own.log.keep(1);
-        own.log.end_array_entries(1);
-        own.log.wait_for_array(1, 1);
-        let plan = own.plan_round(3).unwrap();
+        (0..2).for_each(|number| _ = journal.superblock.as_mut().unwrap().enter(array(number)));
+        journal.log.wait_for_array(1, 1);
+        journal.log.keep(1);
+        journal.log.end_array_entries(1);
+        journal.log.wait_for_array(1, 1);
+        let plan = journal.plan_round(3).unwrap();
         assert_eq!(plan, RoundPlan { target: 2, empties: false });
-        own.spill.attach(Sectors(1024));
-        own.round = Round::Flushing { plan, pending: 0, failed: false };
-        assert!(own.end_flushing(Instant::ZERO));
-        let superblock = own.superblock.as_ref().unwrap();
+        journal.spill.attach(Sectors(1024));
+        journal.round = Round::Flushing { plan, pending: 0, failed: false };
+        assert!(journal.end_flushing(Instant::ZERO));
+        let superblock = journal.superblock.as_ref().unwrap();
         let first = |index: usize| superblock.arrays[index].unwrap().first_sequence;
         assert_eq!((first(0), first(1), superblock.kept), (2, 1, Sectors(1024)));
     }
@@ -412,14 +415,18 @@ mod tests {
     #[test]
     fn dirty_data_is_pressed_out_at_three_quarters_of_the_ring_and_of_the_lines_and_at_half_of_the_table() {
         // Six entries of 1024 sectors are three quarters of the ring; more than that presses the oldest quarter.
-        assert_eq!([journal(6).pressed(256), journal(7).pressed(256)], [0, 1 + 7 / 4 + 1]);
+        assert_eq!([with_entries(6).pressed(256), with_entries(7).pressed(256)], [0, 1 + 7 / 4 + 1]);
         // Three entries have a line each.
-        assert_eq!([journal(3).pressed(4), journal(4).pressed(4), journal(4).pressed(5)], [0, 1 + 1 + 1, 3]);
+        assert_eq!(
+            [with_entries(3).pressed(4), with_entries(4).pressed(4), with_entries(4).pressed(5)],
+            [0, 1 + 1 + 1, 3]
+        );
         // The table has 64 places for entries of hosts.
         let small = |entries: u64| {
-            let mut own = Journal::of_ring(Sectors(8192));
-            (0..entries).for_each(|_| own.log.push(Entry { position: 0, sectors: 8, pins: 0, lines: 0, waiting: 0 }));
-            own
+            let mut journal = Journal::of_ring(Sectors(8192));
+            (0..entries)
+                .for_each(|_| journal.log.push(Entry { position: 0, sectors: 8, pins: 0, lines: 0, waiting: 0 }));
+            journal
         };
         assert_eq!([small(32).pressed(256), small(33).pressed(256)], [0, 1 + 33 / 4 + 1]);
         assert_eq!([small(48).pressed(256), small(49).pressed(256)], [1 + 48 / 4 + 1, u64::MAX]);
@@ -427,7 +434,7 @@ mod tests {
         short.note_short();
         assert_eq!(short.pressed(256), 1 + 1 + 1);
         assert!(small(33).is_log_long(256) && !small(32).is_log_long(256));
-        assert!(journal(5).is_log_long(256) && !journal(4).is_log_long(256));
-        assert!(journal(3).is_log_long(5) && !journal(3).is_log_long(6));
+        assert!(with_entries(5).is_log_long(256) && !with_entries(4).is_log_long(256));
+        assert!(with_entries(3).is_log_long(5) && !with_entries(3).is_log_long(6));
     }
 }

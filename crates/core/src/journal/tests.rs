@@ -141,7 +141,8 @@ fn new_entries_go_to_a_joining_device_from_the_beginning_of_the_copy() {
         let at = journal.ring().drive_lba(RingSector(16));
         let call = &mut Call::new(&mut base, &mut actions);
         journal.write_block(JournalWrite::Group, at, &[5; JOURNAL_BLOCK_BYTES], call);
-        let issued: Vec<_> = actions.drive.iter().map(|own| (own.drive.0, own.op, own.lba, own.len)).collect();
+        let issued: Vec<_> =
+            actions.drive.iter().map(|command| (command.drive.0, command.op, command.lba, command.len)).collect();
         let write = DriveOp::Write { fua: true };
         assert_eq!(issued, [(0, write, at, Sectors(8)), (1, write, at, Sectors(8))][..written], "{state:?}");
         assert_eq!((actions.metadata.len(), journal.flying.pending as usize), (written * JOURNAL_BLOCK_BYTES, written));
@@ -164,7 +165,7 @@ fn both_copies_of_a_superblock_have_one_generation_and_the_last_follows_the_firs
     assert!(!journal.superblock_written(call) && !journal.superblock_written(call));
     assert!(!journal.is_live() && !journal.writing.is_durable(generation));
     assert!(journal.superblock_written(call) && journal.is_live() && journal.writing.is_durable(generation));
-    let drives: Vec<_> = actions.drive.iter().map(|own| own.drive.0).collect();
+    let drives: Vec<_> = actions.drive.iter().map(|command| command.drive.0).collect();
     assert_eq!(drives, [0, 1, 0, 1]);
     let copies = [SuperblockCopy::First, SuperblockCopy::First, SuperblockCopy::Last, SuperblockCopy::Last];
     for (number, (bytes, copy)) in actions.metadata.chunks(JOURNAL_BLOCK_BYTES).zip(copies).enumerate() {
@@ -196,7 +197,10 @@ fn the_last_copy_on_a_device_that_joins_has_a_higher_generation_than_the_first_a
     let found: Vec<_> = found.map(|(bytes, copy)| JournalSuperblock::decode(bytes, copy).unwrap()).collect();
     assert_ne!(found[0].tail, found[1].tail, "they differ, so one generation would name two contents");
     assert_eq!([found[0].generation, found[1].generation], [41, 42]);
-    assert!(actions.drive.iter().all(|own| own.drive == DriveId(1)) && found.iter().all(|own| own.unfinished));
+    assert!(
+        actions.drive.iter().all(|command| command.drive == DriveId(1))
+            && found.iter().all(|superblock| superblock.unfinished)
+    );
 }
 
 #[test]
@@ -230,7 +234,7 @@ fn each_sector_of_the_log_is_copied_once_the_kept_ones_first_and_no_piece_is_lon
             // The tail stays before the first entry that is not copied completely.
             let held = journal.log.get(journal.join.holds_tail());
             let done = copied.len() as u64 - len.get();
-            let before: u64 = (1..journal.join.holds_tail()).map(|own| journal.log.get(own).sectors).sum();
+            let before: u64 = (1..journal.join.holds_tail()).map(|sequence| journal.log.get(sequence).sectors).sum();
             assert!(kept.get() + before <= done.max(kept.get()) && (done <= kept.get() || held.sectors > 0));
             journal.join.issued();
             journal.join_written();
@@ -280,7 +284,7 @@ fn entries_of_a_failed_set_wait_for_it_if_its_superblocks_may_have_the_mark_and_
     let SetState::Marked(on) = set.journal.state else { unreachable!() };
     let stages = [Stage::On, Stage::Marking(1), Stage::Leaving { covers_all: true }, Stage::Unmarking(1)];
     let others = [Stage::Replaying, Stage::Refused("no")];
-    for (stage, waits) in stages.map(|own| (own, true)).into_iter().chain(others.map(|own| (own, false))) {
+    for (stage, waits) in stages.map(|stage| (stage, true)).into_iter().chain(others.map(|stage| (stage, false))) {
         journal.log.end_array_entries(0);
         set.journal.set_state(SetState::Marked(super::set_journal::Marked { stage, ..on }));
         assert_eq!(
@@ -353,8 +357,8 @@ fn each_sector_of_an_extent_is_logged_for_each_of_its_copies() {
         [set(Level::Raid0, 3, 0), set(Level::Raid1, 3, 0), set(Level::Raid10, 4, 0x102), set(Level::Raid10, 5, 0x201)];
     for set in &sets {
         for (at, len) in [(0, 1), (3, 60), (8, 8), (15, 129)] {
-            let own = Extent::new(Side::Old, SetLba(at), Sectors(len));
-            let mut logged: Vec<_> = fragments(set, own)
+            let extent = Extent::new(Side::Old, SetLba(at), Sectors(len));
+            let mut logged: Vec<_> = fragments(set, extent)
                 .flat_map(|(slot, lba, done, sectors)| {
                     (0..sectors.get()).map(move |n| (done.get() + n, slot, lba.get() + n))
                 })

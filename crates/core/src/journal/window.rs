@@ -34,7 +34,7 @@ pub(crate) struct Window {
 impl Window {
     /// Take the window, or continue with it; false if another user has it, or if a hung drive may access it.
     pub(super) fn take(&mut self, user: WindowUser) -> bool {
-        if self.given_up > 0 || self.user.is_some_and(|own| own != user) {
+        if self.given_up > 0 || self.user.is_some_and(|holder| holder != user) {
             return false;
         }
         self.user = Some(user);
