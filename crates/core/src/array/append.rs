@@ -60,7 +60,7 @@ impl Set {
     /// The sizes of the members' data areas, by slot.
     pub(crate) fn data_sizes(&self) -> Vec<Sectors> {
         let superblock = |place: &SlotMembers| self.member(place.member()?).superblock();
-        self.places.iter().map(|place| superblock(place).map_or(Sectors::ZERO, |own| own.data_size)).collect()
+        self.places.iter().map(|place| superblock(place).map_or(Sectors::ZERO, |found| found.data_size)).collect()
     }
 
     /// Nothing is in work: the set gets this drive at its end. Writes wait until [`Set::reopen`]. Returns the generation of

@@ -351,7 +351,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     let resync_from = resync_due(resync_from, &shape, missing, &verdicts);
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     // Rows of the log may have no bits.
-    let bitmap = bitmap.map(|own| if unknown.is_some() { own.with_all_set() } else { own });
+    let bitmap = bitmap.map(|bitmap| if unknown.is_some() { bitmap.with_all_set() } else { bitmap });
     let members = planned(candidates, &verdicts);
     common.logical_block_size = logical_block_of(&members);
     Ok(Assembly {
@@ -378,7 +378,10 @@ fn logical_block_of(members: &[PlannedMember]) -> u32 {
 /// If every slot has a member, one that failed does not have to be added again.
 fn note_replaced(verdicts: &mut [Membership], shape: &Shape) {
     if SlotSet::first_n(shape.slots()).minus(held(verdicts)).is_empty() {
-        verdicts.iter_mut().filter(|own| **own == Membership::Failed).for_each(|own| *own = Membership::Replaced);
+        verdicts
+            .iter_mut()
+            .filter(|verdict| **verdict == Membership::Failed)
+            .for_each(|verdict| *verdict = Membership::Replaced);
     }
 }
 
@@ -466,7 +469,8 @@ fn is_redundant_yet(shape: &Shape, missing: SlotSet, verdicts: &[Membership]) ->
 fn was_stopped_without(newest: &Superblock, missing: SlotSet, verdicts: &[Membership]) -> bool {
     let idle = newest.resync_position().is_some_and(|from| !from.is_zero());
     let known = |slot: Slot| {
-        let filled = verdicts.iter().any(|verdict| matches!(verdict, Membership::Rebuilding(own, _) if *own == slot));
+        let filled =
+            verdicts.iter().any(|verdict| matches!(verdict, Membership::Rebuilding(rebuilt, _) if *rebuilt == slot));
         filled || !newest.roles.iter().any(|role| role == Role::Active(slot))
     };
     idle && missing.iter().all(known)
@@ -497,32 +501,32 @@ fn give_heirs_their_slots(verdicts: &mut [Membership], clean: bool) {
 }
 
 fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), AssembleError> {
-    let (own, common, drive) = (&candidate.superblock, &newest.superblock, candidate.drive);
-    if own.set_uuid != common.set_uuid {
-        return Err(AssembleError::OtherArray { drive, belongs_to: own.set_uuid, array: common.set_uuid });
+    let (superblock, common, drive) = (&candidate.superblock, &newest.superblock, candidate.drive);
+    if superblock.set_uuid != common.set_uuid {
+        return Err(AssembleError::OtherArray { drive, belongs_to: superblock.set_uuid, array: common.set_uuid });
     }
-    let features = own.unsupported_features() | contradicting_features(own);
+    let features = superblock.unsupported_features() | contradicting_features(superblock);
     if !features.is_empty() {
         return Err(AssembleError::Unsupported { drive, features });
     }
-    if own.events > EVENTS_MAX {
-        return Err(AssembleError::AbsurdEvents { drive, events: own.events });
+    if superblock.events > EVENTS_MAX {
+        return Err(AssembleError::AbsurdEvents { drive, events: superblock.events });
     }
     let same = [
-        (own.level == common.level, "level"),
-        (own.layout == common.layout, "layout"),
-        (own.chunk == common.chunk, "chunk"),
-        (own.raid_disks == common.raid_disks, "number of slots"),
-        (own.size == common.size, "size of a member"),
-        (is_same_change(own, common), "change of shape that is under way"),
+        (superblock.level == common.level, "level"),
+        (superblock.layout == common.layout, "layout"),
+        (superblock.chunk == common.chunk, "chunk"),
+        (superblock.raid_disks == common.raid_disks, "number of slots"),
+        (superblock.size == common.size, "size of a member"),
+        (is_same_change(superblock, common), "change of shape that is under way"),
     ];
     // A stale member may remember an older shape. It is left out because of its event count, not refused.
-    if own.events + 1 >= common.events {
+    if superblock.events + 1 >= common.events {
         if let Some((_, field)) = same.iter().find(|(same, _)| !same) {
             return Err(AssembleError::Disagree { drive, field });
         }
     }
-    let need = Sectors(own.data_offset.get().saturating_add(own.data_size.get()));
+    let need = Sectors(superblock.data_offset.get().saturating_add(superblock.data_size.get()));
     if need > candidate.capacity {
         return Err(AssembleError::Shrunk { drive, need, have: candidate.capacity });
     }
@@ -530,9 +534,9 @@ fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), Assemb
 }
 
 /// Features that exclude each other: md keeps partial parity only for RAID 5, and openraid's journal replaces it.
-fn contradicting_features(own: &Superblock) -> FeatureMap {
-    let log = own.features & (FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS);
-    let alone = own.level == MdLevel::Raid5 && !own.features.contains(FeatureMap::CONTROLLER_JOURNAL);
+fn contradicting_features(superblock: &Superblock) -> FeatureMap {
+    let log = superblock.features & (FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS);
+    let alone = superblock.level == MdLevel::Raid5 && !superblock.features.contains(FeatureMap::CONTROLLER_JOURNAL);
     if alone {
         FeatureMap::NONE
     } else {
@@ -550,22 +554,26 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
     order.sort_by_key(|i| core::cmp::Reverse(candidates[*i].superblock.events));
     let mut verdicts = alloc::vec![Membership::Spare; candidates.len()];
     for index in order {
-        let own = &candidates[index].superblock;
+        let superblock = &candidates[index].superblock;
         let newest = common.events;
         let same_number = order_of_same_number(candidates, index);
-        let role = common.roles.get(own.dev_number);
+        let role = common.roles.get(superblock.dev_number);
         verdicts[index] = match role {
             Role::Active(slot) if slot.0 >= slots => Membership::Failed,
             Role::Active(slot) if same_number => Membership::SlotTaken(slot),
-            _ if !same_number && is_split_from(own, common, role) => Membership::Split { events: own.events, newest },
-            Role::Active(_) if own.events + 1 < newest => Membership::Stale { events: own.events, newest },
+            _ if !same_number && is_split_from(superblock, common, role) => {
+                Membership::Split { events: superblock.events, newest }
+            }
+            Role::Active(_) if superblock.events + 1 < newest => {
+                Membership::Stale { events: superblock.events, newest }
+            }
             // The power failed between the two waves. The drive does not know yet that it is to be filled, so it cannot
             // say how far it is. A drive that came back says that it is faulty if superblocks were being written when
             // it joined.
-            Role::Active(_) if !matches!(own.role(), Role::Active(_)) => Membership::Spare,
+            Role::Active(_) if !matches!(superblock.role(), Role::Active(_)) => Membership::Spare,
             Role::Active(slot) => {
-                let done = own.recovery_offset().map(|at| Sectors(at.get()));
-                let replacement = own.features.contains(FeatureMap::REPLACEMENT);
+                let done = superblock.recovery_offset().map(|at| Sectors(at.get()));
+                let replacement = superblock.features.contains(FeatureMap::REPLACEMENT);
                 let places = if replacement { &mut replaced } else { &mut taken };
                 if places.contains(slot) {
                     Membership::SlotTaken(slot)
@@ -578,8 +586,8 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
                     }
                 }
             }
-            Role::Spare if own.events + 1 < newest && matches!(own.role(), Role::Active(_)) => {
-                Membership::Stale { events: own.events, newest }
+            Role::Spare if superblock.events + 1 < newest && matches!(superblock.role(), Role::Active(_)) => {
+                Membership::Stale { events: superblock.events, newest }
             }
             // A drive that was to join at the end, and of which the array knows nothing.
             Role::Spare if common.level == MdLevel::Linear => Membership::Failed,
@@ -604,23 +612,25 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
 ///
 /// A member with `common`'s events less one may not know yet that the newest member has joined: the power may have
 /// failed between the two waves.
-fn is_split_from(own: &Superblock, common: &Superblock, role: Role) -> bool {
-    let (Role::Active(_), Role::Active(slot)) = (own.role(), common.role()) else { return false };
-    let between_waves = matches!(role, Role::Active(_)) && own.events + 1 == common.events;
-    !between_waves && !has_active(own, slot) && !matches!(own.roles.get(common.dev_number), Role::Active(_))
+fn is_split_from(superblock: &Superblock, common: &Superblock, role: Role) -> bool {
+    let (Role::Active(_), Role::Active(slot)) = (superblock.role(), common.role()) else { return false };
+    let between_waves = matches!(role, Role::Active(_)) && superblock.events + 1 == common.events;
+    !between_waves
+        && !has_active(superblock, slot)
+        && !matches!(superblock.roles.get(common.dev_number), Role::Active(_))
 }
 
 /// Does a superblock have a working member in this slot?
-fn has_active(own: &Superblock, slot: Slot) -> bool {
-    own.roles.iter().any(|role| role == Role::Active(slot))
+fn has_active(superblock: &Superblock, slot: Slot) -> bool {
+    superblock.roles.iter().any(|role| role == Role::Active(slot))
 }
 
 /// Did a member that is to return to an array run without members that work there (`in_sync`)? Then it may hold writes
 /// that the array lacks, and the array's bitmap does not mark them. `common` is the common part of the array's
 /// superblocks.
 #[must_use]
-pub fn is_split_off(own: &Superblock, common: &Superblock, in_sync: SlotSet) -> bool {
-    let Role::Active(mine) = own.role() else { return false };
+pub fn is_split_off(superblock: &Superblock, common: &Superblock, in_sync: SlotSet) -> bool {
+    let Role::Active(mine) = superblock.role() else { return false };
     let others = in_sync.without(mine);
     let numbers = 0..u32::try_from(common.roles.len()).unwrap_or(u32::MAX);
     numbers.filter(|number| matches!(common.roles.get(*number), Role::Active(slot) if others.contains(slot))).any(
@@ -628,23 +638,23 @@ pub fn is_split_off(own: &Superblock, common: &Superblock, in_sync: SlotSet) -> 
             let Role::Active(slot) = common.roles.get(number) else { return false };
             // A spare that has taken over a slot since then does not count as a member either: md calls absent members
             // spares.
-            let is_out = match own.roles.get(number) {
+            let is_out = match superblock.roles.get(number) {
                 Role::Faulty => true,
                 Role::Spare => number < u32::from(common.raid_disks),
                 Role::Active(_) | Role::Journal => false,
             };
-            is_out && !has_active(own, slot)
+            is_out && !has_active(superblock, slot)
         },
     )
 }
 
 /// Has an earlier candidate the same device number? It is a copy of a member, or the same member twice.
 fn order_of_same_number(candidates: &[Candidate], index: usize) -> bool {
-    let own = &candidates[index].superblock;
+    let superblock = &candidates[index].superblock;
     candidates.iter().enumerate().any(|(other, c)| {
         other != index
-            && c.superblock.dev_number == own.dev_number
-            && (c.superblock.events, core::cmp::Reverse(other)) > (own.events, core::cmp::Reverse(index))
+            && c.superblock.dev_number == superblock.dev_number
+            && (c.superblock.events, core::cmp::Reverse(other)) > (superblock.events, core::cmp::Reverse(index))
     })
 }
 

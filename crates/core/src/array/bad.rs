@@ -20,8 +20,8 @@ pub struct BadRange {
 
 /// The place of a member's log, if it can be written. A log in units other than sectors is read and obeyed, but not
 /// changed (mdadm makes none).
-pub(crate) fn writable_log(own: &Superblock) -> Option<BadBlockPlace> {
-    own.bad_block_log().filter(|log| log.shift == 0)
+pub(crate) fn writable_log(superblock: &Superblock) -> Option<BadBlockPlace> {
+    superblock.bad_block_log().filter(|log| log.shift == 0)
 }
 
 /// A range of a drive.
@@ -73,10 +73,10 @@ pub(crate) struct BadList {
 
 impl BadList {
     /// The list of a member with this superblock and this start of its data, from the entries of its log.
-    pub(crate) fn new(own: Option<&Superblock>, data: DriveLba, known: &[BadRange]) -> Self {
-        let log = own.and_then(writable_log);
+    pub(crate) fn new(superblock: Option<&Superblock>, data: DriveLba, known: &[BadRange]) -> Self {
+        let log = superblock.and_then(writable_log);
         let max = log.map_or(0, |log| (usize::from(log.size) * BAD_BLOCKS_PER_SECTOR).min(BAD_BLOCKS_MAX));
-        let stored = own.is_some_and(|own| own.features.contains(FeatureMap::BAD_BLOCKS));
+        let stored = superblock.is_some_and(|superblock| superblock.features.contains(FeatureMap::BAD_BLOCKS));
         let known: Vec<_> = known.iter().map(|bad| DriveRange { at: data + bad.at.offset(), len: bad.len }).collect();
         Self { stored, ..Self::with_room(max, &known) }
     }

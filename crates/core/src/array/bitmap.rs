@@ -194,8 +194,8 @@ impl Bitmap {
         let to = (from + count).min(self.bits);
         (from..to).step_by(8).any(|bit| {
             // Bits beyond the last one have no meaning.
-            let own = u8::MAX >> 8u64.saturating_sub(to - bit);
-            self.image[self.place(bit).0] & own != 0
+            let mask = u8::MAX >> 8u64.saturating_sub(to - bit);
+            self.image[self.place(bit).0] & mask != 0
         })
     }
 

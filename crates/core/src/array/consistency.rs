@@ -62,21 +62,21 @@ mod tests {
 
     #[test]
     fn a_resync_moves_the_position_and_never_back_and_only_its_end_makes_all_consistent() {
-        let mut own = Consistency::from(Some(Sectors(100)), true);
-        assert_eq!([99, 100, 101].map(|end| own.reaches(end)), [true, true, false]);
-        own.advance(Sectors(300));
-        own.advance(Sectors(200));
-        assert_eq!(own, Consistency::Below { to: Sectors(300), only_marked: true });
-        assert_eq!((own.position(), own.is_everywhere()), (Sectors(300), false));
-        own.advance(Sectors::MAX);
-        assert!(!own.is_everywhere(), "its end is a step of its own");
+        let mut consistency = Consistency::from(Some(Sectors(100)), true);
+        assert_eq!([99, 100, 101].map(|end| consistency.reaches(end)), [true, true, false]);
+        consistency.advance(Sectors(300));
+        consistency.advance(Sectors(200));
+        assert_eq!(consistency, Consistency::Below { to: Sectors(300), only_marked: true });
+        assert_eq!((consistency.position(), consistency.is_everywhere()), (Sectors(300), false));
+        consistency.advance(Sectors::MAX);
+        assert!(!consistency.is_everywhere(), "its end is a step of its own");
     }
 
     #[test]
     fn a_consistent_set_stays_so_while_nothing_says_otherwise() {
-        let mut own = Consistency::from(None, true);
-        own.advance(Sectors(8));
-        assert!(own.is_everywhere() && own.reaches(u64::MAX));
-        assert_eq!(own.position(), Sectors::MAX);
+        let mut consistency = Consistency::from(None, true);
+        consistency.advance(Sectors(8));
+        assert!(consistency.is_everywhere() && consistency.reaches(u64::MAX));
+        assert_eq!(consistency.position(), Sectors::MAX);
     }
 }

@@ -183,8 +183,8 @@ impl Set {
             (member.state, member.seat) = (MemberState::Spare, Seat::None);
         }
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
-        let own = self.members.iter_mut().filter_map(|member| member.superblock.as_mut());
-        for superblock in own.chain([&mut metadata.common]) {
+        let superblocks = self.members.iter_mut().filter_map(|member| member.superblock.as_mut());
+        for superblock in superblocks.chain([&mut metadata.common]) {
             superblock.take_over(&plan.new, takeover.member_size());
         }
         metadata.common.features.set(FeatureMap::SHAPE_GUARD, true);

@@ -364,7 +364,7 @@ fn plan_in(
     let least = i64::try_from(still.least_shift().get()).expect("a few stripes");
     let columns = |fields: &ShapeFields| fields.data_columns().unwrap_or(fields.raid_disks);
     let frees = columns(&new) != columns(&old);
-    let room = drives.iter().map(|own| own.room_before_data()).min().unwrap_or(Sectors::ZERO);
+    let room = drives.iter().map(|drive| drive.room_before_data()).min().unwrap_or(Sectors::ZERO);
     let mut shift = if frees { least } else { (SHIFT_MAX - SHIFT_MAX % least).max(least) };
     loop {
         let (change, shift_now) = (change(sign * shift)?, sign * shift);

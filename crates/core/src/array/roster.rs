@@ -221,7 +221,10 @@ impl Set {
         entry.seat = Seat::Holds(slot);
         self.places[slot.index()].hold(index);
         // Other members that came back for this slot are not needed. They miss the writes from now on.
-        self.members.iter_mut().filter(|own| own.seat == Seat::Returns(slot)).for_each(|own| own.seat = Seat::None);
+        self.members
+            .iter_mut()
+            .filter(|member| member.seat == Seat::Returns(slot))
+            .for_each(|member| member.seat = Seat::None);
         self.refresh();
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.touch_all();

@@ -117,8 +117,8 @@ impl Member {
     }
     /// Is it to be read only if no other copy can be?
     pub(crate) fn is_write_mostly(&self) -> bool {
-        let own = self.superblock.as_ref();
-        own.is_some_and(|own| own.device_flags.contains(DeviceFlags::WRITE_MOSTLY))
+        let superblock = self.superblock.as_ref();
+        superblock.is_some_and(|superblock| superblock.device_flags.contains(DeviceFlags::WRITE_MOSTLY))
     }
     /// Is its superblock kept up to date?
     pub(crate) fn has_metadata(&self) -> bool {

@@ -231,7 +231,7 @@ pub(crate) fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), A
 /// and an old member that is absent while its complete replacement is present.
 pub(crate) fn note_absence(set: &mut Set, assembly: &Assembly) {
     let present: Vec<u32> =
-        set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|own| own.dev_number).collect();
+        set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|superblock| superblock.dev_number).collect();
     let absent = |number: u32, role: Role| matches!(role, Role::Active(_)) && !present.contains(&number);
     let roles = &assembly.common.roles;
     let numbers = 0..u32::try_from(roles.len()).expect("few devices");

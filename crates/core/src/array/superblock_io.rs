@@ -21,30 +21,30 @@ use crate::reason::FailReason;
 
 /// The superblock of one member: the common part as fixed for this generation, and the member's own.
 pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superblock {
-    let own = member.superblock.as_ref().expect("members of sets with metadata have a superblock");
+    let of_member = member.superblock.as_ref().expect("members of sets with metadata have a superblock");
     let mut superblock = common.clone();
-    superblock.minor = own.minor;
-    superblock.data_offset = own.data_offset;
-    superblock.data_size = own.data_size;
-    superblock.super_offset = own.super_offset;
-    superblock.dev_number = own.dev_number;
-    superblock.device_uuid = own.device_uuid;
-    superblock.device_flags = own.device_flags;
-    superblock.bad_blocks = own.bad_blocks;
-    superblock.corrected_reads = own.corrected_reads;
-    superblock.unassigned = own.unassigned;
-    superblock.bitmap_or_ppl = own.bitmap_or_ppl;
-    superblock.features.set(FeatureMap::REPLACEMENT, own.features.contains(FeatureMap::REPLACEMENT));
+    superblock.minor = of_member.minor;
+    superblock.data_offset = of_member.data_offset;
+    superblock.data_size = of_member.data_size;
+    superblock.super_offset = of_member.super_offset;
+    superblock.dev_number = of_member.dev_number;
+    superblock.device_uuid = of_member.device_uuid;
+    superblock.device_flags = of_member.device_flags;
+    superblock.bad_blocks = of_member.bad_blocks;
+    superblock.corrected_reads = of_member.corrected_reads;
+    superblock.unassigned = of_member.unassigned;
+    superblock.bitmap_or_ppl = of_member.bitmap_or_ppl;
+    superblock.features.set(FeatureMap::REPLACEMENT, of_member.features.contains(FeatureMap::REPLACEMENT));
     superblock.features.set(FeatureMap::BAD_BLOCKS, member.bad.is_announced());
     superblock.set_new_data_offset(member.new_start());
-    superblock.set_recovery_offset(own.recovery_offset());
+    superblock.set_recovery_offset(of_member.recovery_offset());
     superblock
 }
 
 /// The place of a page of the bitmap on a member; `None` if the member keeps no bitmap.
 fn bitmap_page_lba(member: &Member, page: usize) -> Option<DriveLba> {
-    let own = member.superblock.as_ref().filter(|_| member.is_active())?;
-    let start = own.place(own.bitmap_offset()?)?;
+    let superblock = member.superblock.as_ref().filter(|_| member.is_active())?;
+    let start = superblock.place(superblock.bitmap_offset()?)?;
     Some(start + Bytes((page * PAGE_BYTES) as u64).sectors_floor())
 }
 
@@ -71,8 +71,8 @@ impl Set {
         }
         for member in self.members.iter_mut().filter(|member| !member.is_removed()) {
             let (slot, is_replacement) = (member.slot(), member.is_replacement());
-            let Some(own) = member.superblock.as_mut() else { continue };
-            let number = own.dev_number as usize;
+            let Some(superblock) = member.superblock.as_mut() else { continue };
+            let number = superblock.dev_number as usize;
             let role = match member.state {
                 MemberState::InSync | MemberState::Rebuilding { .. } => slot.map_or(Role::Spare, Role::Active),
                 MemberState::Spare | MemberState::Missing => Role::Spare,
@@ -81,8 +81,8 @@ impl Set {
             if number < common.roles.len() {
                 common.roles.set(number, role);
             }
-            own.features.set(FeatureMap::REPLACEMENT, is_replacement);
-            own.set_recovery_offset(match member.state {
+            superblock.features.set(FeatureMap::REPLACEMENT, is_replacement);
+            superblock.set_recovery_offset(match member.state {
                 // A complete replacement has no position.
                 MemberState::Rebuilding { to } if to != Sectors::MAX => Some(openraid_units::MemberLba(to.get())),
                 _ => None,
@@ -325,9 +325,9 @@ impl Sets {
             }
             let member = &mut self.get_mut(id).members[index];
             member.bad.dirty = false;
-            let own = member.superblock.as_ref().expect("members with metadata have a superblock");
-            let Some(log) = writable_log(own) else { continue };
-            let Some(lba) = own.place(log.offset) else { continue };
+            let superblock = member.superblock.as_ref().expect("members with metadata have a superblock");
+            let Some(log) = writable_log(superblock) else { continue };
+            let Some(lba) = superblock.place(log.offset) else { continue };
             let mut table = BadBlockTable::new();
             for bad in member.bad.ranges() {
                 let range = openraid_format::BadRange { start: bad.at(), len: bad.len() };

@@ -14,8 +14,8 @@ impl Sets {
     /// The arrays over a set start learning again. Until they have learned, all their sets follow their settings.
     pub(crate) fn reset_adaptive(&mut self, arrays: &mut Arrays, base: &Base, id: openraid_units::SetId) {
         self.reset_tuning(&base.limits, id);
-        for own in arrays.numbers() {
-            let Some(array) = arrays.find_mut(own) else { continue };
+        for array_id in arrays.numbers() {
+            let Some(array) = arrays.find_mut(array_id) else { continue };
             let count = array.volume.set_count();
             if !(0..count).any(|number| array.volume.set(number) == id) {
                 continue;
@@ -24,7 +24,7 @@ impl Sets {
             let first = self.find(array.volume.set(0));
             array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
             for number in 0..count {
-                let set = arrays.get(own).volume.set(number);
+                let set = arrays.get(array_id).volume.set(number);
                 self.reset_tuning(&base.limits, set);
             }
         }

@@ -75,7 +75,7 @@ pub(super) fn plan_bitmap(
 fn have_bits(candidates: &[Candidate], verdicts: &[Membership], bits: &[u8]) -> bool {
     let has = |candidate: &Candidate| {
         let bytes = candidate.bitmap.as_deref().and_then(|bytes| bytes.get(BITMAP_HEADER_BYTES..));
-        bytes.is_some_and(|own| own.starts_with(bits))
+        bytes.is_some_and(|bytes| bytes.starts_with(bits))
     };
     let marks = |verdict: &Membership| !verdict.is_left_out() && *verdict != Membership::Spare;
     candidates.iter().zip(verdicts).all(|(candidate, verdict)| !marks(verdict) || has(candidate))
@@ -109,8 +109,8 @@ mod tests {
     fn all_regions_are_set_and_nothing_beyond_them() {
         for (regions, last) in [(16, 0xff), (13, 0x1f), (9, 1)] {
             let header = BitmapHeader::new(Uuid([1; 16]), 5, Sectors(regions * 8), 4096);
-            let own = PlannedBitmap { header, bits: alloc::vec![0x10, 0], valid: true, alike: true };
-            let set = own.with_all_set();
+            let bitmap = PlannedBitmap { header, bits: alloc::vec![0x10, 0], valid: true, alike: true };
+            let set = bitmap.with_all_set();
             assert_eq!((set.bits.as_slice(), set.valid, set.alike), (&[0xff, last][..], true, false), "{regions}");
         }
     }

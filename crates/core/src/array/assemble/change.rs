@@ -59,8 +59,8 @@ fn without_q(six: &ShapeFields) -> ShapeFields {
 
 /// Take a superblock to the direction of the newest one, where the change turns around.
 fn turn(superblock: &mut Superblock, newest: &Superblock) {
-    let (Some(own), Some(turned)) = (superblock.change(), newest.change()) else { return };
-    let is_before = (own.old, own.new) == (turned.new, turned.old) && superblock.events + 1 == newest.events;
+    let (Some(former), Some(turned)) = (superblock.change(), newest.change()) else { return };
+    let is_before = (former.old, former.new) == (turned.new, turned.old) && superblock.events + 1 == newest.events;
     if is_before {
         // A superblock without such a position stays as it is, and is refused.
         let _ = superblock.turn_change(turned.position);
