@@ -210,7 +210,7 @@ impl Gathers {
         if self.streams.len() == 0 {
             return None;
         }
-        let (index, _) = self.streams.iter().find(|(_, own)| own.end == end && own.array == array)?;
+        let (index, _) = self.streams.iter().find(|(_, stream)| stream.end == end && stream.array == array)?;
         Some(u8::try_from(index).expect("a place of a stream"))
     }
 
@@ -233,11 +233,11 @@ impl Gathers {
     }
 
     /// Put a part into a gather, in its place by address; false if it overlaps another part.
-    fn insert(&mut self, gather: u32, part: GatheredPart) -> bool {
-        let own = &self.table[gather];
-        let (mut before, mut after) = (own.last, NONE);
+    fn insert(&mut self, number: u32, part: GatheredPart) -> bool {
+        let gather = &self.table[number];
+        let (mut before, mut after) = (gather.last, NONE);
         if before != NONE && self.parts[before].end() > part.at {
-            (before, after) = (NONE, own.first);
+            (before, after) = (NONE, gather.first);
             while after != NONE && self.parts[after].at < part.at {
                 (before, after) = (after, self.parts[after].next);
             }
@@ -250,29 +250,29 @@ impl Gathers {
         if before != NONE {
             self.parts[before].next = index;
         }
-        let own = &mut self.table[gather];
+        let gather = &mut self.table[number];
         if before == NONE {
-            own.first = index;
+            gather.first = index;
         }
         if after == NONE {
-            own.last = index;
+            gather.last = index;
         }
-        own.count += 1;
-        own.covered += part.len;
+        gather.count += 1;
+        gather.covered += part.len;
         true
     }
 
     /// Has a gather all of its stripe, or as many parts as it may have?
     fn is_full(&self, index: u32, sets: &Sets) -> bool {
-        let own = &self.table[index];
-        own.covered == unit_sectors(sets.get(own.set).shape(), own.stripe) || own.count >= PARTS_MAX
+        let gather = &self.table[index];
+        gather.covered == unit_sectors(sets.get(gather.set).shape(), gather.stripe) || gather.count >= PARTS_MAX
     }
 
     /// Is a gather held further, although it is not full?
     fn holds_on(&mut self, index: u32, now: Instant) -> bool {
-        let own = &mut self.table[index];
-        let stream = &self.streams[own.stream.into()];
-        let GatherState::Held { until, due } = &mut own.state else { unreachable!("asked for one that is held") };
+        let gather = &mut self.table[index];
+        let stream = &self.streams[gather.stream.into()];
+        let GatherState::Held { until, due } = &mut gather.state else { unreachable!("asked for one that is held") };
         let at_work = stream.pieces.saturating_sub(stream.resting + stream.arriving);
         if at_work > 0 && stream.ended < *until.get_or_insert(stream.ended + u64::from(at_work)) {
             *due = None;
@@ -285,7 +285,7 @@ impl Gathers {
             self.due = self.due.min(due);
         } else {
             // The host had the time for more, or has none.
-            self.streams[own.stream.into()].most = stream.pieces;
+            self.streams[gather.stream.into()].most = stream.pieces;
         }
         holds
     }
@@ -293,9 +293,9 @@ impl Gathers {
     /// The gather that is held for this stripe and may have one more part.
     fn held_for(&self, stream: u8, set: SetId, stripe: SetLba, is_fua: bool) -> Option<u32> {
         let is_it = |index: &u32| {
-            let own = &self.table[*index];
-            let is_of_stream = own.stream == stream && own.is_fua == is_fua && own.count < PARTS_MAX;
-            is_of_stream && own.stripe == stripe && own.set == set
+            let gather = &self.table[*index];
+            let is_of_stream = gather.stream == stream && gather.is_fua == is_fua && gather.count < PARTS_MAX;
+            is_of_stream && gather.stripe == stripe && gather.set == set
         };
         self.held.iter().rev().copied().find(is_it)
     }
@@ -372,11 +372,11 @@ impl Requests {
         piece.enter_stream(stream);
         let (end, is_arriving) = (piece.range().1, piece.is_receiving());
         *self.gathers.member(index) = Member::NEW;
-        let own = self.gathers.stream(stream);
-        own.end = end;
-        own.pieces += 1;
-        own.most = own.most.max(own.pieces);
-        own.arriving += u32::from(is_arriving);
+        let stream = self.gathers.stream(stream);
+        stream.end = end;
+        stream.pieces += 1;
+        stream.most = stream.most.max(stream.pieces);
+        stream.arriving += u32::from(is_arriving);
     }
 
     /// The payload of a piece of this stream has arrived.
@@ -388,14 +388,14 @@ impl Requests {
 
     /// A piece of a stream is removed. `is_arriving`: its payload never came.
     #[cold]
-    pub(super) fn leave_stream(&mut self, stream: u8, is_arriving: bool) {
-        let own = self.gathers.stream(stream);
-        own.pieces -= 1;
-        own.arriving -= u32::from(is_arriving);
-        own.ended += 1;
-        let is_over = own.pieces == 0;
+    pub(super) fn leave_stream(&mut self, number: u8, is_arriving: bool) {
+        let stream = self.gathers.stream(number);
+        stream.pieces -= 1;
+        stream.arriving -= u32::from(is_arriving);
+        stream.ended += 1;
+        let is_over = stream.pieces == 0;
         if is_over {
-            self.gathers.streams.free(stream.into());
+            self.gathers.streams.free(number.into());
         }
         self.gathers.wakes = true;
     }
@@ -432,8 +432,8 @@ impl Requests {
         let member = self.gathers.member(index);
         let rests = member.held > 0 && piece.ops() == u32::from(member.held) && piece.is_split();
         if core::mem::replace(&mut member.rests, rests) != rests {
-            let own = self.gathers.stream(stream);
-            own.resting = if rests { own.resting + 1 } else { own.resting - 1 };
+            let stream = self.gathers.stream(stream);
+            stream.resting = if rests { stream.resting + 1 } else { stream.resting - 1 };
             self.gathers.wakes = true;
         }
     }
@@ -624,9 +624,9 @@ impl Requests {
 
     /// An operation of a gather has ended.
     pub(crate) fn gathered_op_ended(&mut self, index: u32, error: Option<ReplyStatus>) {
-        let own = &mut self.gathers.table[index];
-        own.has_failed |= error.is_some();
-        let (GatherState::Making { ops, .. } | GatherState::Working { ops }) = &mut own.state else {
+        let gather = &mut self.gathers.table[index];
+        gather.has_failed |= error.is_some();
+        let (GatherState::Making { ops, .. } | GatherState::Working { ops }) = &mut gather.state else {
             unreachable!("a gather that is held has no operations")
         };
         *ops -= 1;
@@ -640,14 +640,14 @@ impl Requests {
     /// Take the first part of a gather that is over. Returns its piece, which is written alone if the gather has failed.
     /// After the last part, the gather is gone.
     pub(crate) fn take_part(&mut self, index: u32) -> Option<u32> {
-        let own = &mut self.gathers.table[index];
-        if own.first == NONE {
+        let gather = &mut self.gathers.table[index];
+        if gather.first == NONE {
             self.gathers.table.free(index);
             return None;
         }
-        let part = self.gathers.parts.remove(own.first);
-        own.first = part.next;
-        if own.has_failed {
+        let part = self.gathers.parts.remove(gather.first);
+        gather.first = part.next;
+        if gather.has_failed {
             self.gathers.member(part.piece).company = Company::NoneDue;
         }
         Some(part.piece)

@@ -433,7 +433,7 @@ impl Piece {
     #[inline(always)]
     pub(crate) const fn reading(&self) -> Option<Reading> {
         match &self.way {
-            Way::Read(own) => Some(own.reading),
+            Way::Read(read) => Some(read.reading),
             Way::Write(_) => None,
         }
     }
@@ -443,8 +443,8 @@ impl Piece {
     }
 
     fn as_read(&mut self) -> &mut ReadWay {
-        let Way::Read(own) = &mut self.way else { unreachable!("asked of a read") };
-        own
+        let Way::Read(read) = &mut self.way else { unreachable!("asked of a read") };
+        read
     }
 
     /// Reserve lines for its data.
@@ -454,13 +454,13 @@ impl Piece {
 
     /// Are lines reserved for its data?
     pub(crate) const fn is_filling(&self) -> bool {
-        matches!(&self.way, Way::Read(own) if own.fills)
+        matches!(&self.way, Way::Read(read) if read.fills)
     }
 
     /// Its line reservations have ended; true if there were any.
     pub(crate) fn end_fill(&mut self) -> bool {
         match &mut self.way {
-            Way::Read(own) => core::mem::take(&mut own.fills),
+            Way::Read(read) => core::mem::take(&mut read.fills),
             Way::Write(_) => false,
         }
     }
@@ -472,8 +472,8 @@ impl Piece {
 
     /// Wait for this entry of the journal; true if it did not wait for it before.
     pub(crate) fn wait_for_entry(&mut self, entry: PieceEntry) -> bool {
-        let Way::Write(own) = &mut self.way else { unreachable!("only writes wait for entries") };
-        core::mem::replace(own, entry) != entry
+        let Way::Write(current) = &mut self.way else { unreachable!("only writes wait for entries") };
+        core::mem::replace(current, entry) != entry
     }
 
     /// Number of sectors that it covers. Partial blocks count as whole.

@@ -206,17 +206,17 @@ impl Request {
     }
 
     #[inline(always)]
-    const fn own(&self) -> &PieceProgress {
+    const fn piece_progress(&self) -> &PieceProgress {
         match &self.progress {
-            Progress::Pieces(own) => own,
+            Progress::Pieces(progress) => progress,
             Progress::Discard(_) | Progress::Flush(..) => panic!("asked of a request with pieces"),
         }
     }
 
     #[inline(always)]
-    const fn own_mut(&mut self) -> &mut PieceProgress {
+    const fn piece_progress_mut(&mut self) -> &mut PieceProgress {
         match &mut self.progress {
-            Progress::Pieces(own) => own,
+            Progress::Pieces(progress) => progress,
             Progress::Discard(_) | Progress::Flush(..) => panic!("asked of a request with pieces"),
         }
     }
@@ -225,10 +225,10 @@ impl Request {
     #[inline(always)]
     pub(super) fn begin_to_want(&mut self) -> bool {
         let (len, has_failed) = (self.request.len, self.has_failed());
-        let own = self.own_mut();
-        let wants = own.wants == Wants::Nothing && !has_failed && own.cut < len;
+        let progress = self.piece_progress_mut();
+        let wants = progress.wants == Wants::Nothing && !has_failed && progress.cut < len;
         if wants {
-            own.wants = Wants::Pieces;
+            progress.wants = Wants::Pieces;
         }
         wants
     }
@@ -236,19 +236,19 @@ impl Request {
     /// Leave the queue of requests that need pieces, because it has as many as it may have.
     #[inline(always)]
     pub(super) fn end_to_want(&mut self) {
-        self.own_mut().wants = Wants::Nothing;
+        self.piece_progress_mut().wants = Wants::Nothing;
     }
 
     /// Has it as many pieces in work as it may have?
     #[inline(always)]
     pub(super) const fn has_enough_pieces(&self) -> bool {
-        self.pieces >= PIECES_PER_REQUEST_MAX || self.own().receiving >= PIECES_RECEIVING_MAX
+        self.pieces >= PIECES_PER_REQUEST_MAX || self.piece_progress().receiving >= PIECES_RECEIVING_MAX
     }
 
     /// The first byte, in the array, that has no piece.
     #[inline(always)]
     pub(super) const fn next_start(&self) -> u64 {
-        self.request.offset.get() + self.own().cut
+        self.request.offset.get() + self.piece_progress().cut
     }
 
     /// Length of the next piece, and the bytes of frames that it needs. `block` is the block size of the array, a power
@@ -257,7 +257,7 @@ impl Request {
     #[inline(always)]
     pub(super) fn next_piece(&self, block: Bytes, piece_max: Divisor, range_max: Bytes) -> (u64, u64) {
         let start = self.next_start();
-        let left = self.request.len - self.own().cut;
+        let left = self.request.len - self.piece_progress().cut;
         let block = block.get();
         // Masks instead of divisions, because the block is a power of two.
         let mask = block - 1;
@@ -280,19 +280,19 @@ impl Request {
     #[inline(always)]
     pub(super) fn cut_piece(&mut self, len: u64) -> u64 {
         self.pieces += 1;
-        let own = self.own_mut();
-        own.cut += len;
-        own.cut - len
+        let progress = self.piece_progress_mut();
+        progress.cut += len;
+        progress.cut - len
     }
 
     /// Leave the queue of requests that need pieces if the last piece was cut; true if it left.
     #[inline(always)]
     pub(super) fn leave_if_cut(&mut self) -> bool {
         let len = self.request.len;
-        let own = self.own_mut();
-        let leaves = own.cut == len;
+        let progress = self.piece_progress_mut();
+        let leaves = progress.cut == len;
         if leaves {
-            own.wants = Wants::Nothing;
+            progress.wants = Wants::Nothing;
         }
         leaves
     }
@@ -300,13 +300,13 @@ impl Request {
     /// A piece waits for payload of the host.
     #[inline(always)]
     pub(super) fn begin_receiving(&mut self) {
-        self.own_mut().receiving += 1;
+        self.piece_progress_mut().receiving += 1;
     }
 
     /// The payload of a piece is complete, or will not come.
     #[inline(always)]
     pub(super) fn end_receiving(&mut self) {
-        self.own_mut().receiving -= 1;
+        self.piece_progress_mut().receiving -= 1;
     }
 
     /// Send a piece of a read, `len` bytes from `offset`, if all bytes before it were sent. Then returns the start of
@@ -314,12 +314,12 @@ impl Request {
     #[inline(always)]
     pub(super) fn send(&mut self, offset: u64, len: u64) -> Option<(u64, bool)> {
         let is_only = self.pieces == 1;
-        let own = self.own_mut();
-        if offset != own.sent {
+        let progress = self.piece_progress_mut();
+        if offset != progress.sent {
             return None;
         }
-        own.sent += len;
-        Some((own.sent, is_only))
+        progress.sent += len;
+        Some((progress.sent, is_only))
     }
 
     /// An operation of a flush or a discard begins. The first one counts for the work of making all others.
@@ -346,24 +346,26 @@ impl Request {
     /// Is no part of it in work, and will none follow?
     #[inline(always)]
     pub(super) const fn is_over(&self) -> bool {
-        let own = self.own();
-        self.pieces == 0 && (own.cut == self.request.len || self.error.is_some()) && matches!(own.wants, Wants::Nothing)
+        let progress = self.piece_progress();
+        self.pieces == 0
+            && (progress.cut == self.request.len || self.error.is_some())
+            && matches!(progress.wants, Wants::Nothing)
     }
 
     /// Cut no more pieces. True if it was in the queue of requests that need pieces, which it leaves.
     pub(super) fn cut_no_more(&mut self) -> bool {
         let len = self.request.len;
-        let own = self.own_mut();
-        let was_queued = core::mem::replace(&mut own.wants, Wants::Nothing) == Wants::Pieces;
+        let progress = self.piece_progress_mut();
+        let was_queued = core::mem::replace(&mut progress.wants, Wants::Nothing) == Wants::Pieces;
         if was_queued {
-            own.cut = len;
+            progress.cut = len;
         }
         was_queued
     }
 
     /// It must wait for frames; true if this is its first wait for frames.
     pub(crate) fn begin_to_starve(&mut self) -> bool {
-        core::mem::replace(&mut self.own_mut().frames, Shortage::Reported) == Shortage::None
+        core::mem::replace(&mut self.piece_progress_mut().frames, Shortage::Reported) == Shortage::None
     }
 
     /// A discard: the first byte in the array that is not done, and the number of bytes from there to the end of its

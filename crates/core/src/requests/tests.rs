@@ -94,7 +94,10 @@ fn a_host_may_have_as_many_requests_as_the_limit_and_read_ahead_does_not_count()
     assert!(bench.requests.submit(read(9)).is_err(), "it is inside, and three others are not");
     bench.requests.remove(index);
     assert!(bench.requests.submit(read(9)).is_ok());
-    assert_eq!(bench.requests.submitted().map(|own| own.offset.get()).collect::<Vec<_>>(), [512, 1024, 1536, 9]);
+    assert_eq!(
+        bench.requests.submitted().map(|request| request.offset.get()).collect::<Vec<_>>(),
+        [512, 1024, 1536, 9]
+    );
 }
 
 #[test]
@@ -103,9 +106,10 @@ fn a_write_has_two_pieces_without_payload_and_the_next_one_is_cut_when_payload_a
     let write = bench.begin(WRITE, 8192, 49_152);
     // 8 KiB to the multiple of 16 KiB, then 16 KiB each.
     let pieces = bench.cut();
-    let asked: Vec<_> = bench.actions.transfers.iter().map(|own| (own.offset, own.len, own.last)).collect();
+    let asked: Vec<_> =
+        bench.actions.transfers.iter().map(|transfer| (transfer.offset, transfer.len, transfer.last)).collect();
     assert_eq!(asked, [(0, 8192, false), (8192, 16_384, false)]);
-    assert!(bench.actions.transfers.iter().all(|own| own.direction == Direction::FromHost));
+    assert!(bench.actions.transfers.iter().all(|transfer| transfer.direction == Direction::FromHost));
     let tag = bench.requests.piece_tag(pieces[0]);
     let received = TransferEnd::Received { request: write, len: 8192 };
     assert_eq!(bench.requests.transfer_ended(tag, Ok(())), received);
@@ -130,7 +134,7 @@ fn pieces_of_a_read_are_sent_in_order_and_the_last_one_ends_the_request() {
     bench.requests.send_in_turn(pieces[1], &mut trace, &mut bench.actions);
     assert!(bench.actions.transfers.is_empty(), "the first one is not complete");
     bench.requests.send_in_turn(pieces[0], &mut trace, &mut bench.actions);
-    let sent: Vec<_> = bench.actions.transfers.iter().map(|own| (own.offset, own.last)).collect();
+    let sent: Vec<_> = bench.actions.transfers.iter().map(|transfer| (transfer.offset, transfer.last)).collect();
     assert_eq!(sent, [(0, false), (16_384, true)]);
     let over = pieces.iter().map(|piece| {
         let tag = bench.requests.piece_tag(*piece);
@@ -195,7 +199,8 @@ fn the_oldest_write_that_has_waited_eight_turns_goes_before_the_others() {
     bench.begin(RequestKind::Read, at(1) + 512, 512);
     let pieces = bench.cut();
     (0..8).for_each(|_| bench.requests.count_turn(pieces[1]));
-    let is_behind = |bench: &Bench| pieces.iter().map(|own| bench.requests.is_behind_starved(*own)).collect::<Vec<_>>();
+    let is_behind =
+        |bench: &Bench| pieces.iter().map(|piece| bench.requests.is_behind_starved(*piece)).collect::<Vec<_>>();
     assert_eq!(is_behind(&bench), [false, false, true], "the third one has a sector in common with the second");
     (0..7).for_each(|_| bench.requests.count_turn(pieces[0]));
     assert_eq!(is_behind(&bench), [false, false, true]);

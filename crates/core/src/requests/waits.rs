@@ -124,8 +124,8 @@ impl Requests {
         if starved == NONE || starved == piece {
             return false;
         }
-        let (own, first) = (self.of_piece(piece), self.of_piece(starved));
-        own.array() == first.array() && self.pieces[piece].overlaps(&self.pieces[starved])
+        let (request, first) = (self.of_piece(piece), self.of_piece(starved));
+        request.array() == first.array() && self.pieces[piece].overlaps(&self.pieces[starved])
     }
 
     /// A piece waits for the dirty unit whose first waiting piece is `first`. Returns the one that is first now.
@@ -148,10 +148,10 @@ impl Requests {
 
     /// A piece of a write waits for this entry of the journal, or waits although it has none; true if it did not before.
     pub(crate) fn wait_for_entry(&mut self, piece: u32, entry: PieceEntry) -> bool {
-        let own = &mut self.pieces[piece];
-        let is_new = own.wait_for_entry(entry);
+        let piece = &mut self.pieces[piece];
+        let is_new = piece.wait_for_entry(entry);
         if is_new {
-            own.begin_op();
+            piece.begin_op();
         }
         is_new
     }
