@@ -219,7 +219,10 @@ mod tests {
         let read = read.doing(DriveOp::Read, place, Data::Frames(PoolOffset::ZERO));
         assert!(!call.send(read).1, "the drive has room");
         assert_eq!((call.channels().room(), call.channels().next_deadline()), (room - 1, Some(due)));
-        assert_eq!(call.actions().drive.iter().map(|own| (own.lba, own.len)).collect::<alloc::vec::Vec<_>>(), [place]);
+        assert_eq!(
+            call.actions().drive.iter().map(|command| (command.lba, command.len)).collect::<alloc::vec::Vec<_>>(),
+            [place]
+        );
         let tag = call.actions().drive[0].tag;
         call.forget(tag);
         assert_eq!((base.channels.room(), base.channels.outstanding(DriveId(0))), (room, 0));

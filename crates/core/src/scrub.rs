@@ -450,9 +450,9 @@ impl<const N: usize> Ranges<N> {
     /// Add a range, for which there is room. It is merged with each range that it meets.
     fn add(&mut self, mut range: MismatchRange, gap: Gap) {
         let mut place = 0;
-        while let Some(own) = self.as_slice().get(place) {
-            if own.meets(&range, gap) {
-                range = range.with(*own);
+        while let Some(other) = self.as_slice().get(place) {
+            if other.meets(&range, gap) {
+                range = range.with(*other);
                 self.all.copy_within(place + 1..self.len, place);
                 self.len -= 1;
             } else {
@@ -460,7 +460,7 @@ impl<const N: usize> Ranges<N> {
             }
         }
         assert!(self.len < N, "bug: no room for another range");
-        let place = self.as_slice().partition_point(|own| own.from < range.from);
+        let place = self.as_slice().partition_point(|other| other.from < range.from);
         self.all.copy_within(place..self.len, place + 1);
         self.all[place] = range;
         self.len += 1;
@@ -499,7 +499,8 @@ mod tests {
         for (from, slot) in [(8, None), (9, Some(Slot(1))), (10, Some(Slot(1))), (11, Some(Slot(2)))] {
             scrub.note(MismatchRange { slot, ..sector(from) });
         }
-        let lens: Vec<u64> = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX)).map(|own| own.len.get()).collect();
+        let lens: Vec<u64> =
+            core::iter::from_fn(|| scrub.take_ended(Sectors::MAX)).map(|range| range.len.get()).collect();
         assert_eq!(lens, [1, 2, 1]);
     }
 
@@ -516,7 +517,7 @@ mod tests {
         let chunked = || Scrub::new(ScrubMode::Check, 1, Gap::of_chunks(Sectors(128), 4));
         let rest = |scrub: &mut Scrub| -> Vec<(u64, u64, u64)> {
             let reported = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX));
-            reported.map(|own| (own.from.get(), own.len.get(), own.count)).collect()
+            reported.map(|range| (range.from.get(), range.len.get(), range.count)).collect()
         };
         // Every second chunk, the chunks in no order.
         let mut scrub = chunked();

@@ -247,7 +247,7 @@ mod tests {
             for count in 0..=all.len() {
                 let set: SlotSet = all[..count].iter().copied().collect();
                 assert_eq!(set.len() as usize, count, "{set:?}");
-                let below = |slot: u16| all[..count].iter().filter(|own| own.0 < slot).count();
+                let below = |slot: u16| all[..count].iter().filter(|other| other.0 < slot).count();
                 assert!((0..MEMBERS_MAX).all(|slot| set.rank(Slot(slot)) as usize == below(slot)), "{set:?}");
             }
         }

@@ -62,9 +62,9 @@ impl Case {
     fn equation(&self, slot: Slot) -> Row {
         (0..self.columns)
             .map(|column| match slot {
-                own if own == self.view.p => 1,
-                own if Some(own) == self.view.q => (0..column).fold(1, |power, _| times(power, 2)),
-                own => u8::from(own == Slot(column)),
+                slot if slot == self.view.p => 1,
+                slot if Some(slot) == self.view.q => (0..column).fold(1, |power, _| times(power, 2)),
+                slot => u8::from(slot == Slot(column)),
             })
             .collect()
     }

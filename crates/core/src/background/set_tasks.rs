@@ -307,7 +307,7 @@ mod tests {
         (0..8).for_each(|number| assert!(tasks.want_repair(repair(number * 64))));
         for _ in 0..4 {
             assert!(tasks.may_repair());
-            assert_eq!(tasks.next_repair().map(|own| own.slot()), Some(Slot(1)));
+            assert_eq!(tasks.next_repair().map(|repair| repair.slot()), Some(Slot(1)));
             tasks.begin_repair(Some(repair(7777)));
             assert_eq!(tasks.next_repair(), Some(repair(7777)));
         }

@@ -156,12 +156,12 @@ impl Cache {
     /// next rows. False if nothing dirty is left there.
     pub(crate) fn next_band(&mut self, ops: &mut Ops, sets: &Sets, index: u32) -> bool {
         let op = &ops[index];
-        let (set, own) = (sets.get(op.set()), op.rows_of());
+        let (set, op_rows) = (sets.get(op.set()), op.rows_of());
         let parity = op.parity(set);
-        let rows = StripeLines::of(own.stripe, parity);
+        let rows = StripeLines::of(op_rows.stripe, parity);
         let unit = self.units.get(op.destage().unit);
-        let Columns::Dirty { next, .. } = own.columns else { unreachable!("destage is of dirty columns") };
-        let (stripe, from, to) = (own.stripe, own.part.from(), own.part.to());
+        let Columns::Dirty { next, .. } = op_rows.columns else { unreachable!("destage is of dirty columns") };
+        let (stripe, from, to) = (op_rows.stripe, op_rows.part.from(), op_rows.part.to());
         // Usually no columns were left for later.
         let here = if next == 0 { SlotSet::EMPTY } else { self.dirty_columns_at(unit, rows, u64::from(from)) };
         let mut left: SlotSet = here.iter().filter(|column| column.0 >= next).collect();
@@ -180,9 +180,9 @@ impl Cache {
         let next = band.iter().last().map_or(0, |column| column.0 + 1);
         let row = parity.row(stripe);
         let slots = band.iter().map(|column| row.slot_of(column.0)).collect();
-        let own = ops[index].rows_of_mut();
-        own.part.take(narrow(Sectors(first)), narrow(Sectors(end)).min(most));
-        own.columns = Columns::Dirty { band: slots, next: if band == left { 0 } else { next } };
+        let op_rows = ops[index].rows_of_mut();
+        op_rows.part.take(narrow(Sectors(first)), narrow(Sectors(end)).min(most));
+        op_rows.columns = Columns::Dirty { band: slots, next: if band == left { 0 } else { next } };
         true
     }
 

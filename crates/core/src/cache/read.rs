@@ -113,8 +113,8 @@ impl Cache {
             }
             Found::Here => self.counters.read_hits += run.get(),
         }
-        let own = requests.piece(piece);
-        let (from, base) = (own.split(), own.frames_at());
+        let entry = requests.piece(piece);
+        let (from, base) = (entry.split(), entry.frames_at());
         let mut done = Sectors::ZERO;
         while done < run {
             let columns = call.actions().columns.len();

@@ -179,8 +179,8 @@ impl Cache {
 
     /// May one more unit of a set be written, if `places` units of all sets may be in work at once?
     fn has_place(&self, set: SetId, places: u32) -> bool {
-        let own = (places / self.shares.collectors.max(1)).max(1);
-        self.shares.sets[set.index()].writing < own
+        let share = (places / self.shares.collectors.max(1)).max(1);
+        self.shares.sets[set.index()].writing < share
     }
 
     /// The number of dirty lines reserved for each set.

@@ -253,9 +253,9 @@ const _: () = assert!(ENDS as usize == STREAMS_MAX);
 impl Order {
     /// Each place is a ring of its own.
     fn new() -> Self {
-        let mut own = [0; STREAMS_MAX + 1];
-        own.iter_mut().zip(0..).for_each(|(place, number)| *place = number);
-        Self { before: own, behind: own }
+        let mut order = [0; STREAMS_MAX + 1];
+        order.iter_mut().zip(0..).for_each(|(place, number)| *place = number);
+        Self { before: order, behind: order }
     }
 
     #[inline]

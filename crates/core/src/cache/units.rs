@@ -425,8 +425,8 @@ mod tests {
         ] {
             units.set_state(first, state);
             let lists = [UnitState::Waiting, UnitState::Ready, UnitState::Resting];
-            let holds = |own: &UnitState| units.all(SET, *own).any(|unit| unit == first);
-            assert!(lists.iter().filter(|own| holds(own)).eq([&state]), "{state:?}");
+            let holds = |listed: &UnitState| units.all(SET, *listed).any(|unit| unit == first);
+            assert!(lists.iter().filter(|listed| holds(listed)).eq([&state]), "{state:?}");
             assert!(first_of(&units, SET).is_some());
         }
         // It comes after the unit that has waited all the time.

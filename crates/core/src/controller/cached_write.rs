@@ -105,8 +105,8 @@ impl Controller {
         promise: Promise,
         actions: &mut Actions,
     ) -> Cached {
-        let own = self.requests.piece(piece);
-        let (from, base) = (own.split(), own.frames_at());
+        let entry = self.requests.piece(piece);
+        let (from, base) = (entry.split(), entry.frames_at());
         let (start, sectors) = unit_at(self.sets.get(set).shape(), at);
         let len = len.min((start + sectors) - at);
         let fits = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { Ok(len) };
@@ -155,9 +155,9 @@ impl Controller {
         }
         self.cache.note_cached(set, taken, self.cache.counters.overwritten - merged);
         push_piece_copy(&mut self.requests, piece, columns, taken.bytes().get().min(FRAME_BYTES), actions);
-        let own = self.requests.piece_mut(piece);
-        own.split_off(taken);
-        own.end_wait();
+        let entry = self.requests.piece_mut(piece);
+        entry.split_off(taken);
+        entry.end_wait();
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.base.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };

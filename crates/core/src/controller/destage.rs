@@ -174,10 +174,14 @@ impl Controller {
             let column = JobColumn { index: 0, at: to + place, old: self.cache.lines.frame(line, first) };
             if last - first < LINE_SECTORS {
                 push_staging(&mut self.ops, index, columns, &mut Call::new(&mut self.base, actions));
-                let own = actions.columns.len();
+                let start = actions.columns.len();
                 actions.columns.push(column);
                 let bytes = u32::try_from(Sectors(last - first).bytes().get()).expect("less than a line");
-                self.ops.push_job(index, Job::new(JobKind::Copy, bytes, own), &mut Call::new(&mut self.base, actions));
+                self.ops.push_job(
+                    index,
+                    Job::new(JobKind::Copy, bytes, start),
+                    &mut Call::new(&mut self.base, actions),
+                );
                 columns = actions.columns.len();
             } else {
                 actions.columns.push(column);

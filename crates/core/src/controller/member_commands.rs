@@ -111,11 +111,11 @@ impl Controller {
         // Superblocks that are being written state the roles of the time when they began. A new member with the number
         // of a missing member would get the role of the missing member.
         let under_way = set.metadata.as_ref().and_then(Metadata::being_written);
-        let called = |n| under_way.is_some_and(|own| matches!(own.roles.get(n), Role::Active(_)));
+        let called = |n| under_way.is_some_and(|written| matches!(written.roles.get(n), Role::Active(_)));
         let used = |n: u32| called(n) || set.members().iter().any(|m| !m.is_removed() && m.number() == Some(n));
-        let own = new.superblock.dev_number;
-        let number = if by_bitmap.is_some() && !used(own) {
-            own
+        let former = new.superblock.dev_number;
+        let number = if by_bitmap.is_some() && !used(former) {
+            former
         } else {
             let first = u32::from(set.slots());
             (first..).find(|n| !used(*n)).expect("numbers do not run out")
@@ -132,7 +132,8 @@ impl Controller {
         metadata.request();
         // If a removed drive still has unanswered commands, their ends are reported by its place in the table.
         let (set, channels) = (self.sets.get(id), &self.base.channels);
-        let is_free = |own: &Member| own.is_removed() && !own.is_flushing() && channels.outstanding(own.drive()) == 0;
+        let is_free =
+            |other: &Member| other.is_removed() && !other.is_flushing() && channels.outstanding(other.drive()) == 0;
         let vacant = set.find_member(is_free);
         let index = self.sets.get_mut(id).add_member(member, vacant);
         prepare_log(&mut self.sets, id, index as usize, &mut Call::new(&mut self.base, actions));
@@ -208,7 +209,7 @@ impl Controller {
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
         let id = self.arrays.direct_set_of(array)?;
-        if self.arrays.find(array).is_some_and(|own| own.is_stopping()) {
+        if self.arrays.find(array).is_some_and(|array| array.is_stopping()) {
             return Err(AdminError::Offline);
         }
         let set = self.sets.get_mut(id);

@@ -153,15 +153,15 @@ impl SetPpl {
 
     /// A part of its partial parity was read, with this checksum.
     pub(crate) fn sum_partial(&mut self, crc: u32, bytes: u64) {
-        let own = self.redoing.as_mut().expect("an entry is in work");
-        own.crc = crc32c_of_both(own.crc, crc, bytes);
+        let redoing = self.redoing.as_mut().expect("an entry is in work");
+        redoing.crc = crc32c_of_both(redoing.crc, crc, bytes);
     }
 
     /// All of its partial parity was read: does it match its checksum?
     pub(crate) fn judge_partial(&mut self) -> bool {
-        let own = self.redoing.as_mut().expect("an entry is in work");
-        own.sound = own.crc == own.entry.checksum;
-        own.sound
+        let redoing = self.redoing.as_mut().expect("an entry is in work");
+        redoing.sound = redoing.crc == redoing.entry.checksum;
+        redoing.sound
     }
 
     /// It was applied, or skipped.

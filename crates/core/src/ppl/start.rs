@@ -273,8 +273,8 @@ mod tests {
             let entries = [(0, 8), rows, (16, 24)].map(|(lo, hi)| entry(lo, hi));
             let planned = PlannedPpl { redo: entries.into(), ..PlannedPpl::default() };
             let mut ppl = SetPpl::new(&planned, 4, Sectors(128), 8);
-            let found = core::iter::from_fn(|| ppl.next_entry(8)).map(|own| (own.lo, own.hi));
-            let expected = [(0, 8), rows, (16, 24)].into_iter().filter(|own| whole || *own != rows);
+            let found = core::iter::from_fn(|| ppl.next_entry(8)).map(|entry| (entry.lo, entry.hi));
+            let expected = [(0, 8), rows, (16, 24)].into_iter().filter(|range| whole || *range != rows);
             assert!(found.eq(expected) && ppl.unread != whole, "{rows:?}");
         }
     }
