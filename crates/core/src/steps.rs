@@ -27,7 +27,7 @@ pub struct OpName(pub u64);
 
 /// The subject of a step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Who {
+pub enum StepSubject {
     /// A host request, by its number, counted from 1.
     Request(u64),
     /// An operation.
@@ -38,7 +38,7 @@ pub enum Who {
 
 /// The owner of an operation's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum For {
+pub enum StepOwner {
     /// A host request.
     Request(u64),
     /// Another operation: this one reads the edges of its write.
@@ -95,7 +95,7 @@ pub enum Place {
 
 /// The event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
+pub enum StepEvent {
     /// A host request came in.
     Arrived {
         /// To this array.
@@ -138,7 +138,7 @@ pub enum What {
     /// An operation was made.
     Made {
         /// The owner of its work.
-        owner: For,
+        owner: StepOwner,
         /// In which set.
         set: SetId,
         /// Its work.
@@ -241,9 +241,9 @@ pub struct Step {
     /// Time of the step.
     pub at: Instant,
     /// The subject.
-    pub who: Who,
-    /// The event.
-    pub what: What,
+    pub subject: StepSubject,
+    /// Its event.
+    pub event: StepEvent,
 }
 
 /// The last steps.

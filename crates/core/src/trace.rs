@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use openraid_units::{ArrayId, Instant, SetId};
 
 use crate::reason::{Reason, TraceEntry};
-use crate::steps::{OpName, Step, Steps, What, Who};
+use crate::steps::{OpName, Step, StepEvent, StepSubject, Steps};
 
 /// The sets, as far as the trace and notices need them.
 pub(crate) trait TracedSets {
@@ -79,7 +79,7 @@ impl Trace {
         figure: u32,
     ) {
         self.note(sets, ops.set_of(index), reason, unit, figure);
-        self.op(ops, index, || What::Reason { reason, figure });
+        self.op(ops, index, || StepEvent::Reason { reason, figure });
     }
 
     /// The last decisions, oldest first.
@@ -98,43 +98,43 @@ impl Trace {
     }
 
     #[cold]
-    pub(crate) fn step(&mut self, who: Who, what: What) {
-        self.steps.push(Step { at: self.now, who, what });
+    pub(crate) fn step(&mut self, subject: StepSubject, event: StepEvent) {
+        self.steps.push(Step { at: self.now, subject, event });
     }
 
     /// A step of a host request, named by its place in the table. Read-ahead has none.
     #[inline(always)]
-    pub(crate) fn request(&mut self, requests: &impl TracedRequests, request: u32, what: impl FnOnce() -> What) {
+    pub(crate) fn request(&mut self, requests: &impl TracedRequests, request: u32, event: impl FnOnce() -> StepEvent) {
         if self.steps.is_on() {
             if let Some(number) = requests.traced(request) {
-                self.step(Who::Request(number), what());
+                self.step(StepSubject::Request(number), event());
             }
         }
     }
 
     /// A step of the request of a piece.
     #[inline(always)]
-    pub(crate) fn piece(&mut self, requests: &impl TracedRequests, piece: u32, what: impl FnOnce() -> What) {
+    pub(crate) fn piece(&mut self, requests: &impl TracedRequests, piece: u32, event: impl FnOnce() -> StepEvent) {
         if self.steps.is_on() {
-            self.request(requests, requests.request_of(piece), what);
+            self.request(requests, requests.request_of(piece), event);
         }
     }
 
     /// A step of an operation. Operations that serve no host have none.
     #[inline(always)]
-    pub(crate) fn op(&mut self, ops: &impl TracedOps, index: u32, what: impl FnOnce() -> What) {
+    pub(crate) fn op(&mut self, ops: &impl TracedOps, index: u32, event: impl FnOnce() -> StepEvent) {
         if self.steps.is_on() {
             if let Some(name) = ops.traced(index) {
-                self.step(Who::Op(name), what());
+                self.step(StepSubject::Op(name), event());
             }
         }
     }
 
     /// A step of an entry of the journal.
     #[inline(always)]
-    pub(crate) fn entry(&mut self, sequence: u64, what: impl FnOnce() -> What) {
+    pub(crate) fn entry(&mut self, sequence: u64, event: impl FnOnce() -> StepEvent) {
         if self.steps.is_on() {
-            self.step(Who::Entry(sequence), what());
+            self.step(StepSubject::Entry(sequence), event());
         }
     }
 }

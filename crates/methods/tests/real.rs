@@ -2,7 +2,7 @@
 
 mod noting;
 
-use noting::{Asked, Notes, Noting};
+use noting::{Notes, Noting, RequestPlace};
 use openraid_methods::cell::{
     footprint, measure, Axes, CellResult, CellSpec, Cycle, Direction, Effort, FileSet, FileStep, FileSystem, Flag,
     Pattern, Subject,
@@ -29,7 +29,7 @@ fn cell(pattern: Pattern, axes: Axes, effort: Effort) -> CellSpec {
 }
 
 /// Runs a cell on servers with 1 ms each, as a simulated or as a real target: its result, and the requests.
-fn on_servers(servers: usize, simulated: bool, cell: &CellSpec) -> (CellResult, Vec<Asked>) {
+fn on_servers(servers: usize, simulated: bool, cell: &CellSpec) -> (CellResult, Vec<RequestPlace>) {
     let notes = Notes::default();
     let mut target = Noting::new(servers, MS, CAPACITY, simulated, &notes);
     let result = measure(&mut target, cell).unwrap();

@@ -8,7 +8,7 @@ use crate::status::Status;
 
 /// A part of a payload that the engine wants.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<T> {
+pub struct WantedPart<T> {
     pub transfer: T,
     pub part: DataSlice,
 }
@@ -28,9 +28,9 @@ pub enum CommandWork<T> {
 #[derive(Clone, Debug)]
 pub struct PayloadQueue<T> {
     /// The part that the host was asked for, and the bytes of it that came.
-    pub open: Option<(Wanted<T>, u32)>,
+    pub open: Option<(WantedPart<T>, u32)>,
     /// Parts that wait, because a host is asked for one at a time.
-    pub waiting: VecDeque<Wanted<T>>,
+    pub waiting: VecDeque<WantedPart<T>>,
     /// A data digest was wrong.
     pub is_damaged: bool,
 }
@@ -131,7 +131,7 @@ impl<T: Copy> Commands<T> {
     }
 
     /// The open part of the payload that has this number, if the host's id fits, and the command.
-    pub fn find(&self, tag: u16, id: u16) -> Option<(CommandId, Wanted<T>, u32)> {
+    pub fn find(&self, tag: u16, id: u16) -> Option<(CommandId, WantedPart<T>, u32)> {
         let [index, generation] = tag.to_le_bytes();
         let index = usize::from(index);
         let slot = self.slots.get(index)?;
@@ -144,7 +144,7 @@ impl<T: Copy> Commands<T> {
     }
 
     /// The open part of this command's payload, and the bytes of it that came.
-    pub fn wanted(&self, id: CommandId) -> Option<(Wanted<T>, u32)> {
+    pub fn wanted(&self, id: CommandId) -> Option<(WantedPart<T>, u32)> {
         match &self.slots[self.index(id)].open.as_ref()?.work {
             CommandWork::Write(incoming) => incoming.open,
             CommandWork::Ends { .. } | CommandWork::Read { .. } => None,
@@ -152,7 +152,7 @@ impl<T: Copy> Commands<T> {
     }
 
     /// All transfers that wait for payload.
-    pub fn transfers(&self) -> impl Iterator<Item = &Wanted<T>> {
+    pub fn transfers(&self) -> impl Iterator<Item = &WantedPart<T>> {
         self.slots.iter().filter_map(|slot| slot.open.as_ref()).flat_map(|open| {
             let incoming = match &open.work {
                 CommandWork::Write(incoming) => Some(incoming),

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::command::CommandId;
-use crate::commands::{CommandWork, Commands, Wanted};
+use crate::commands::{CommandWork, Commands, WantedPart};
 use crate::limits::H2C_DATA_BYTES_MAX;
 use crate::line::ConnectionRules;
 use crate::violation::ProtocolViolation;
@@ -50,7 +50,7 @@ pub fn begin<T: Copy>(
     if len == 0 || !is_whole {
         return Err(ProtocolViolation::Length(header.len));
     }
-    let (id, Wanted { part, .. }, came) = commands.find(tag, id).ok_or(ProtocolViolation::NotAsked(tag))?;
+    let (id, WantedPart { part, .. }, came) = commands.find(tag, id).ok_or(ProtocolViolation::NotAsked(tag))?;
     if offset != part.offset + came {
         return Err(ProtocolViolation::DataPlace(offset));
     }

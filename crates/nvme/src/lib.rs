@@ -51,7 +51,7 @@ mod wire;
 
 pub use command::{CommandId, CommandKind, NvmeCommand, PayloadSource};
 pub use nqn::{Nqn, NqnError, DISCOVERY_NQN};
-pub use queue::{Arrived, Closing, HostQueue, NextBytes, QueueEvent, QueueStep, ReadPart};
+pub use queue::{ArrivedTransfer, Closing, HostQueue, NextBytes, QueueEvent, QueueStep, ReadPart};
 pub use status::CommandOutcome;
 pub use subsystem::{AllowedHosts, PathState, Port, PortId, Preferred, Subsystem};
 pub use target::{AttachedHost, ConnectionId, Errand, NvmeTarget, NvmeTargetError, SubsystemError, TargetSettings};

@@ -6,7 +6,7 @@ use crate::events::HostNotice;
 use crate::identify::{NAMESPACE, PATH_GROUP};
 use crate::limits::LOG_BYTES_MAX;
 use crate::status::Status;
-use crate::target::{NvmeTarget, Offered};
+use crate::target::{NvmeTarget, OfferedArray};
 use crate::wire::{narrow, put, put_text};
 use crate::{admin, discovery, io};
 
@@ -24,7 +24,7 @@ const OF_ARRAYS: [u8; 7] = [SUPPORTED, ERRORS, HEALTH, FIRMWARE, CHANGED_NAMESPA
 const OF_DISCOVERY: [u8; 3] = [SUPPORTED, ERRORS, DISCOVERY];
 
 /// What a host asks for.
-struct Asked {
+struct LogRequest {
     log: u8,
     /// A field whose meaning depends on the log.
     specific: u8,
@@ -34,7 +34,7 @@ struct Asked {
     offset: u64,
 }
 
-fn asked(entry: SubmissionEntry<'_>) -> Result<Asked, Status> {
+fn asked(entry: SubmissionEntry<'_>) -> Result<LogRequest, Status> {
     let [log, flags, low, high] = entry.dword(10).to_le_bytes();
     let [upper_low, upper_high, _, _] = entry.dword(11).to_le_bytes();
     let words = u64::from(u32::from_le_bytes([low, high, upper_low, upper_high])) + 1;
@@ -43,7 +43,7 @@ fn asked(entry: SubmissionEntry<'_>) -> Result<Asked, Status> {
     if !offset.is_multiple_of(4) {
         return Err(Status::INVALID_FIELD);
     }
-    Ok(Asked { log, specific: flags & 0x7f, is_event_kept: flags & 0x80 != 0, len, offset })
+    Ok(LogRequest { log, specific: flags & 0x7f, is_event_kept: flags & 0x80 != 0, len, offset })
 }
 
 /// The part of the log that the command asks for; zeroes after the log's end.
@@ -69,7 +69,7 @@ pub fn part(entry: SubmissionEntry<'_>, target: &mut NvmeTarget, key: Associatio
     Ok(part)
 }
 
-fn of_discovery(asked: &Asked, association: &Association, target: &NvmeTarget) -> Result<Vec<u8>, Status> {
+fn of_discovery(asked: &LogRequest, association: &Association, target: &NvmeTarget) -> Result<Vec<u8>, Status> {
     match asked.log {
         SUPPORTED => Ok(supported(&OF_DISCOVERY)),
         // No entry.
@@ -80,9 +80,9 @@ fn of_discovery(asked: &Asked, association: &Association, target: &NvmeTarget) -
 }
 
 fn of_array(
-    asked: &Asked,
+    asked: &LogRequest,
     association: &Association,
-    offered: &Offered,
+    offered: &OfferedArray,
     target: &NvmeTarget,
 ) -> Result<Vec<u8>, Status> {
     match asked.log {
@@ -112,7 +112,7 @@ fn supported(logs: &[u8]) -> Vec<u8> {
     page
 }
 
-fn health(offered: &Offered) -> Vec<u8> {
+fn health(offered: &OfferedArray) -> Vec<u8> {
     const READ_ONLY: u8 = 1 << 3;
     let mut page = vec![0; 512];
     page[0] = if offered.subsystem.is_read_only { READ_ONLY } else { 0 };
@@ -143,7 +143,7 @@ fn effects() -> Vec<u8> {
 }
 
 /// The states of paths: one group, with the one namespace.
-fn paths(asked: &Asked, association: &Association, offered: &Offered) -> Vec<u8> {
+fn paths(asked: &LogRequest, association: &Association, offered: &OfferedArray) -> Vec<u8> {
     const GROUPS_ONLY: u8 = 1;
     let namespaces: &[u32] = if asked.specific & GROUPS_ONLY != 0 { &[] } else { &[NAMESPACE] };
     let mut page = vec![0; 48];

@@ -15,7 +15,7 @@ use crate::admin::{self, AdminAnswer};
 use crate::association::{AssociationKey, AssociationSubject, QueuePlace};
 use crate::capsule::{Capsule, SubmissionEntry};
 use crate::command::{CommandId, CommandKind, NvmeCommand, PayloadSource};
-use crate::commands::{CommandWork, Commands, Open, PayloadQueue, Wanted};
+use crate::commands::{CommandWork, Commands, Open, PayloadQueue, WantedPart};
 use crate::connect::{connect, Connected};
 use crate::data::{self, Inbound};
 use crate::fabrics;
@@ -65,7 +65,7 @@ impl core::fmt::Display for Closing {
 
 /// A transfer for which all payload came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arrived<T> {
+pub struct ArrivedTransfer<T> {
     /// The caller's transfer.
     pub transfer: T,
     /// If not, a digest was wrong, and the engine must not use the payload. The host gets a status to try again when the
@@ -79,7 +79,7 @@ pub enum QueueEvent<T> {
     /// A command for the engine. Ranges count from the start of the input.
     Command(NvmeCommand),
     /// A transfer is complete.
-    Arrived(Arrived<T>),
+    Arrived(ArrivedTransfer<T>),
     /// The host has chosen an array. `is_io`: by this connection commands come.
     Connected {
         /// The array; `None` for the list of all.
@@ -432,7 +432,7 @@ impl<T: Copy> HostQueue<T> {
         queue.inbound = Inbound::Pdus;
         let ended = (id, data::fits(register, *digest));
         let event = match data::end(&mut queue.commands, ended, &self.line, out) {
-            Some((transfer, is_intact)) => QueueEvent::Arrived(Arrived { transfer, is_intact }),
+            Some((transfer, is_intact)) => QueueEvent::Arrived(ArrivedTransfer { transfer, is_intact }),
             None => QueueEvent::Step,
         };
         QueueStep { consumed: DIGEST_BYTES, event }
@@ -454,7 +454,7 @@ impl<T: Copy> HostQueue<T> {
     ///
     /// # Panics
     /// More bytes than announced.
-    pub fn payload_came(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<Arrived<T>> {
+    pub fn payload_came(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<ArrivedTransfer<T>> {
         let queue = io_queue(&mut self.stage);
         let after = data::take(&mut queue.commands, &self.line, queue.inbound, bytes);
         let Inbound::Payload { id, left: 0, .. } = after else {
@@ -463,7 +463,7 @@ impl<T: Copy> HostQueue<T> {
         };
         queue.inbound = Inbound::Pdus;
         let (transfer, is_intact) = data::end(&mut queue.commands, (id, true), &self.line, out)?;
-        Some(Arrived { transfer, is_intact })
+        Some(ArrivedTransfer { transfer, is_intact })
     }
 
     /// The engine wants a part of a payload: ask the host, or wait until the host has sent the part before.
@@ -482,7 +482,7 @@ impl<T: Copy> HostQueue<T> {
             len > 0 && offset <= open.len && len <= open.len - offset,
             "bug: a transfer beyond the payload: {part:?}"
         );
-        let wanted = Wanted { transfer, part };
+        let wanted = WantedPart { transfer, part };
         if incoming.open.is_some() {
             incoming.waiting.push_back(wanted);
         } else {

@@ -105,7 +105,7 @@ pub struct AttachedHost<'a> {
 
 /// An offered array.
 #[derive(Clone, Debug)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedArray {
     pub subsystem: Subsystem,
     pub nqn: Nqn,
     /// One state for each port.
@@ -117,7 +117,7 @@ pub(crate) struct Offered {
 /// The controller and array of an I/O command.
 pub(crate) struct IoView<'a> {
     pub is_enabled: bool,
-    pub offered: &'a Offered,
+    pub offered: &'a OfferedArray,
     pub path: PathState,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct IoView<'a> {
 pub struct NvmeTarget {
     settings: TargetSettings,
     kernels: Kernels,
-    subsystems: Vec<Option<Offered>>,
+    subsystems: Vec<Option<OfferedArray>>,
     associations: Vec<Option<Association>>,
     errands: VecDeque<Errand>,
     /// Number of changes of the discovery log.
@@ -201,7 +201,7 @@ impl NvmeTarget {
         check_size(&subsystem, subsystem.size)?;
         check_hosts(&subsystem.hosts)?;
         let is_same =
-            |other: &Offered| other.subsystem.array == subsystem.array || other.subsystem.uuid == subsystem.uuid;
+            |other: &OfferedArray| other.subsystem.array == subsystem.array || other.subsystem.uuid == subsystem.uuid;
         if self.offered().any(is_same) {
             return Err(SubsystemError::Taken);
         }
@@ -211,7 +211,7 @@ impl NvmeTarget {
         }
         let nqn = Nqn::of_uuid(subsystem.uuid);
         let paths = vec![PathState::Optimized; self.settings.ports.len()];
-        let offered = Some(Offered { subsystem, nqn, paths, path_changes: 0 });
+        let offered = Some(OfferedArray { subsystem, nqn, paths, path_changes: 0 });
         match free {
             Some(index) => self.subsystems[index] = offered,
             None => self.subsystems.push(offered),
@@ -348,7 +348,7 @@ impl NvmeTarget {
         self.errands.pop_front()
     }
 
-    pub(crate) fn offered(&self) -> impl Iterator<Item = &Offered> {
+    pub(crate) fn offered(&self) -> impl Iterator<Item = &OfferedArray> {
         self.subsystems.iter().flatten()
     }
 
@@ -357,16 +357,17 @@ impl NvmeTarget {
         self.subsystems.iter().position(|entry| entry.as_ref().is_some_and(|offered| offered.nqn == *nqn))
     }
 
-    pub(crate) fn at(&self, index: usize) -> &Offered {
+    pub(crate) fn at(&self, index: usize) -> &OfferedArray {
         self.subsystems[index].as_ref().expect("associations of an array end before the array leaves the table")
     }
 
-    fn at_mut(&mut self, index: usize) -> &mut Offered {
+    fn at_mut(&mut self, index: usize) -> &mut OfferedArray {
         self.subsystems[index].as_mut().expect("the caller has found the array")
     }
 
     fn index_of(&self, array: ArrayId) -> Result<usize, SubsystemError> {
-        let is_it = |entry: &Option<Offered>| entry.as_ref().is_some_and(|offered| offered.subsystem.array == array);
+        let is_it =
+            |entry: &Option<OfferedArray>| entry.as_ref().is_some_and(|offered| offered.subsystem.array == array);
         self.subsystems.iter().position(is_it).ok_or(SubsystemError::Unknown)
     }
 

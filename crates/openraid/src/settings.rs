@@ -105,9 +105,13 @@ pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> 
     }
     let limit = match (spec.kind, read) {
         (Kind::Number(least, most), _) => format!("a number from {least} to {most}"),
-        (Kind::Size(least, _), Value::Size(size)) if size < least => format!("at least {}", human(least.bytes())),
+        (Kind::Size(least, _), Value::Size(size)) if size < least => {
+            format!("at least {}", human(least.bytes()))
+        }
         (Kind::Size(_, most), _) => format!("at most {}", human(most.bytes())),
-        (Kind::Words(_) | Kind::Switch(_) | Kind::Rate, _) => panic!("bug: {key}={value} was read and does not fit"),
+        (Kind::Words(_) | Kind::Switch(_) | Kind::Rate, _) => {
+            panic!("bug: {key}={value} was read and does not fit")
+        }
     };
     Err(format!("{key}={value}: use {limit} ({})", spec.help))
 }

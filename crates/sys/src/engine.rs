@@ -49,7 +49,7 @@ pub enum Prefer {
 
 /// How the engine's thread waits for completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Waiting {
+pub enum WaitMode {
     /// By epoll, which can wait for [`IoEngine::event_fd`] and for other descriptors.
     #[default]
     Among,
@@ -69,12 +69,12 @@ pub struct EngineOptions {
     /// while the engine is made, which takes seconds for each GiB. Commands with memory after it are not registered.
     pub register_pool_max: Bytes,
     /// How the thread waits for completions.
-    pub waiting: Waiting,
+    pub waiting: WaitMode,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { prefer: Prefer::Best, register: true, register_pool_max: Bytes(u64::MAX), waiting: Waiting::Among }
+        Self { prefer: Prefer::Best, register: true, register_pool_max: Bytes(u64::MAX), waiting: WaitMode::Among }
     }
 }
 

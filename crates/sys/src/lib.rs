@@ -60,7 +60,7 @@ pub use descriptors::{raise_descriptor_limit, take_descriptor};
 pub use displaced::Displaced;
 pub use drive_cache::{DriveCache, DriveCacheError};
 pub use engine::{
-    Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb, Waiting,
+    Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb, WaitMode,
 };
 pub use epoll::{Epoll, Events, Interest, ReadyEvent, Waker, EVENTS_MAX};
 pub use errno::{Errno, FaultKind, Note};

@@ -5,7 +5,7 @@
 //! a completion makes the ring's descriptor readable for epoll, because a mode that loses wake-ups would stall the
 //! shard for ever.
 //!
-//! `DEFER_TASKRUN` (6.1) is for threads that wait for the ring alone ([`Waiting::Alone`]): it posts completions only
+//! `DEFER_TASKRUN` (6.1) is for threads that wait for the ring alone ([`WaitMode::Alone`]): it posts completions only
 //! inside `io_uring_enter`, so a thread that sleeps in epoll is not woken by the ring's descriptor (a read from tmpfs
 //! hung in the first trial); a registered eventfd does wake it, at the price of one write by the kernel and one read by
 //! us for each wake-up. Measured once on Linux 6.18, 4 KiB reads with such an eventfd: 2.1 us CPU at depth 1 from the
@@ -16,7 +16,7 @@ use crate::clock;
 use crate::command::{
     Answer, Command, Opcode, COMPLETION_ENTRIES, KERNEL_WORKERS_MAX, MEMBERS_MAX, SUBMISSION_ENTRIES,
 };
-use crate::engine::{EngineOptions, Waiting};
+use crate::engine::{EngineOptions, WaitMode};
 use crate::epoll::{Epoll, Events, Interest};
 use crate::errno::{Errno, Note};
 use crate::member::Member;
@@ -350,9 +350,9 @@ fn build(command: &Command, file: types::Fd, buffer: Option<u16>) -> squeue::Ent
 }
 
 /// The cheapest mode that works on this system.
-fn set_up(waiting: Waiting, notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
+fn set_up(waiting: WaitMode, notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
     let mut first_error = None;
-    for mode in MODES.into_iter().filter(|mode| *mode != Mode::Deferred || waiting == Waiting::Alone) {
+    for mode in MODES.into_iter().filter(|mode| *mode != Mode::Deferred || waiting == WaitMode::Alone) {
         match try_mode(mode) {
             Ok(ring) => return Ok((ring, mode)),
             // A kernel that does not know the mode answers EINVAL. This needs no note.

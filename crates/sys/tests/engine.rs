@@ -7,7 +7,7 @@ use common::{pattern, run, Frozen, Loop, TempDir};
 use openraid_sys::{
     clock, Completed, Direct, EngineKind, EngineOptions, Epoll, Errno, Events, FaultKind, FramePool, HugePages,
     Interest, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, PoolOptions, PoolRange, Prefer, PushError,
-    Use, Verb, Waiting, IN_FLIGHT_MAX,
+    Use, Verb, WaitMode, IN_FLIGHT_MAX,
 };
 use openraid_units::{Bytes, DriveLba, Nanos, PoolOffset, Sectors};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -21,15 +21,15 @@ struct Rig {
     pool: FramePool,
     engine: IoEngine,
     epoll: Epoll,
-    waiting: Waiting,
+    waiting: WaitMode,
 }
 
 impl Rig {
     fn new(prefer: Prefer, register: bool) -> Self {
-        Self::waiting(Waiting::Among, prefer, register)
+        Self::waiting(WaitMode::Among, prefer, register)
     }
 
-    fn waiting(waiting: Waiting, prefer: Prefer, register: bool) -> Self {
+    fn waiting(waiting: WaitMode, prefer: Prefer, register: bool) -> Self {
         Self::with(EngineOptions { prefer, register, waiting, ..EngineOptions::default() })
     }
 
@@ -66,8 +66,8 @@ impl Rig {
         while done.len() < count {
             // The kernel's own work may interrupt a wait. Only a wait that ends by its timeout has missed an event.
             match self.waiting {
-                Waiting::Among => drop(self.epoll.wait(&mut events, Some(Nanos::from_secs(60))).expect("wait")),
-                Waiting::Alone => drop(self.engine.submit_and_wait(Nanos::from_secs(60)).expect("wait")),
+                WaitMode::Among => drop(self.epoll.wait(&mut events, Some(Nanos::from_secs(60))).expect("wait")),
+                WaitMode::Alone => drop(self.engine.submit_and_wait(Nanos::from_secs(60)).expect("wait")),
             }
             self.engine.reap(&mut self.pool, &mut done).expect("reap");
             assert!(clock::now() < deadline, "no wake-up for {} of {count} commands", count - done.len());
@@ -100,7 +100,7 @@ fn everywhere(test: impl Fn(&mut Rig, &TempDir, Direct)) {
                     println!("not with io_uring, which is refused here");
                     continue;
                 }
-                for waiting in [Waiting::Among, Waiting::Alone] {
+                for waiting in [WaitMode::Among, WaitMode::Alone] {
                     test(&mut Rig::waiting(waiting, prefer, register), &dir, direct);
                 }
             }

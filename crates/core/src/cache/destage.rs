@@ -7,7 +7,7 @@
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba};
 
 use super::bands::StripeLines;
-use super::shares::{Awaited, Pace};
+use super::shares::{AwaitedUnits, Pace};
 use super::units::UnitState;
 use crate::actions::{JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
@@ -44,13 +44,13 @@ pub(crate) struct DestagePlaces {
 
 /// The dirty units of a set for which something waits. Units of a failed set are not written; they are held at once, so
 /// that waiting pieces and requests get their error soon.
-fn awaited_of(set: &Set) -> Awaited {
+fn awaited_of(set: &Set) -> AwaitedUnits {
     if set.life() == Life::Stopping || set.has_failed() || set.journal.hurries() {
-        Awaited::All
+        AwaitedUnits::All
     } else if set.dirty.is_awaited() {
-        Awaited::Before { epoch: set.dirty.epoch() }
+        AwaitedUnits::Before { epoch: set.dirty.epoch() }
     } else {
-        Awaited::None
+        AwaitedUnits::None
     }
 }
 
@@ -58,10 +58,10 @@ fn awaited_of(set: &Set) -> Awaited {
 pub(crate) fn pace_of(sets: &Sets, set: SetId, places: DestagePlaces) -> Pace {
     let Some(set) = sets.find(set) else {
         let delay = Nanos::ZERO;
-        return Pace { awaited: Awaited::None, delay, again: true, sweeps: false, places: places.plain };
+        return Pace { awaited: AwaitedUnits::None, delay, again: true, sweeps: false, places: places.plain };
     };
     let (awaited, sweeps) = (awaited_of(set), set.policy().sorting && may_sweep(set));
-    let hurries = places.hurries || awaited != Awaited::None;
+    let hurries = places.hurries || awaited != AwaitedUnits::None;
     Pace {
         awaited,
         delay: set.tuning().destage_delay,
@@ -296,7 +296,7 @@ impl Cache {
 /// give way to reads; other drives do.
 #[inline(never)]
 fn note_awaited(channels: &mut Channels, sets: &Sets) {
-    channels.set_hurries_of_sets(|id| sets.find(id).is_some_and(|set| awaited_of(set) != Awaited::None));
+    channels.set_hurries_of_sets(|id| sets.find(id).is_some_and(|set| awaited_of(set) != AwaitedUnits::None));
 }
 
 /// Few units if nothing waits for them, so that reads find short queues.

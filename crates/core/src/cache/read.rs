@@ -15,7 +15,7 @@ use crate::reason::Reason;
 use crate::requests::piece::Cached;
 use crate::requests::Requests;
 use crate::slab::NONE;
-use crate::steps::What;
+use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// Maximum number of lines that one call considers, so that the actions have room.
@@ -23,7 +23,7 @@ const LINES_AT_ONCE: usize = 64;
 
 /// The source of sectors that a read requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Found {
+enum ReadSource {
     /// In lines.
     Here,
     /// On their way to lines, with this piece of read-ahead.
@@ -35,7 +35,7 @@ enum Found {
 impl Cache {
     /// The source of the data at `at`, and the number of sectors for which that holds. A piece that is read again may
     /// find its own reservations, for which it must not wait.
-    fn place_of(&self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> (Found, Sectors) {
+    fn place_of(&self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> (ReadSource, Sectors) {
         let mut place = None;
         let mut run = 0;
         for (number, first, last) in lines_of(at, len).take(LINES_AT_ONCE) {
@@ -45,17 +45,18 @@ impl Cache {
             // Most lines have all of it, or nothing.
             let span = Mask::range(first, last);
             let whole = match (valid.with(coming).intersects(span), span.without(valid).is_empty()) {
-                (false, _) => Some(Found::There),
-                (true, true) => Some(Found::Here),
+                (false, _) => Some(ReadSource::There),
+                (true, true) => Some(ReadSource::Here),
                 (true, false) => None,
             };
             let part = |from: u64| {
                 let (here, to) = valid.run(from);
                 if here || coming.is_empty() {
-                    return (if here { Found::Here } else { Found::There }, to);
+                    return (if here { ReadSource::Here } else { ReadSource::There }, to);
                 }
                 let (comes, until) = coming.run(from);
-                let now = if comes { Found::Coming(line.expect("it has a mask").filler) } else { Found::There };
+                let now =
+                    if comes { ReadSource::Coming(line.expect("it has a mask").filler) } else { ReadSource::There };
                 (now, to.min(until))
             };
             let mut from = first;
@@ -69,7 +70,7 @@ impl Cache {
                 from = to;
             }
         }
-        (place.unwrap_or(Found::There), Sectors(run))
+        (place.unwrap_or(ReadSource::There), Sectors(run))
     }
 
     fn line_filled(&mut self, index: u32, sectors: Mask) {
@@ -101,17 +102,17 @@ impl Cache {
     ) -> Cached {
         let (place, run) = self.place_of(piece, set, at, len);
         match place {
-            Found::There => {
+            ReadSource::There => {
                 self.counters.read_misses += run.get();
                 self.figures.get_mut(set).read_misses += run.get();
                 self.begin_fill(requests, sets, piece, set, at, run);
                 return Cached::Past(run);
             }
-            Found::Coming(ahead) => {
+            ReadSource::Coming(ahead) => {
                 wait_for_ahead((requests, sets), piece, ahead, (set, at), call.trace());
                 return Cached::Waits;
             }
-            Found::Here => self.counters.read_hits += run.get(),
+            ReadSource::Here => self.counters.read_hits += run.get(),
         }
         let entry = requests.piece(piece);
         let (from, base) = (entry.split(), entry.frames_at());
@@ -140,7 +141,7 @@ impl Cache {
         requests.piece_mut(piece).split_off(run);
         sets.get_mut(set).reasons.count(Reason::ReadCached);
         self.figures.get_mut(set).read_hits += run.get();
-        call.trace().piece(requests, piece, || What::Found { len: run });
+        call.trace().piece(requests, piece, || StepEvent::Found { len: run });
         Cached::Taken
     }
 

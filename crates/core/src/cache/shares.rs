@@ -32,7 +32,7 @@ struct Share {
 
 /// The dirty units of a set that something waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Awaited {
+pub(crate) enum AwaitedUnits {
     /// No units.
     None,
     /// A flush waits for the units that were dirty when it came, before this epoch.
@@ -44,7 +44,7 @@ pub(crate) enum Awaited {
     All,
 }
 
-impl Awaited {
+impl AwaitedUnits {
     /// Does something wait for this unit?
     pub(crate) fn has(self, unit: &DirtyUnit) -> bool {
         match self {
@@ -59,7 +59,7 @@ impl Awaited {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// Units for which a request waits: they are written at once.
-    pub(super) awaited: Awaited,
+    pub(super) awaited: AwaitedUnits,
     /// Time for which units collect further writes, and for which they rest after the first refusal.
     pub(super) delay: Nanos,
     /// Units that the members refused are tried again.

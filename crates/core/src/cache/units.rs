@@ -103,7 +103,7 @@ fn list_of(state: UnitState) -> Option<usize> {
 
 /// The facts about a unit that its lists need.
 #[derive(Clone, Copy)]
-struct Known {
+struct UnitFacts {
     set: SetId,
     zone: u16,
     is_refused: bool,
@@ -226,7 +226,7 @@ impl Units {
             waiters: NONE,
             zone,
         };
-        self.push(index, Known { set, zone, is_refused: false }, UnitState::Waiting);
+        self.push(index, UnitFacts { set, zone, is_refused: false }, UnitState::Waiting);
         index
     }
 
@@ -299,8 +299,8 @@ impl Units {
 
     /// Put a unit into the list of its state. The unit itself is not accessed: if it was written just now, its cache
     /// line may still be on its way.
-    fn push(&mut self, index: u32, known: Known, state: UnitState) {
-        let Known { set, zone, is_refused } = known;
+    fn push(&mut self, index: u32, known: UnitFacts, state: UnitState) {
+        let UnitFacts { set, zone, is_refused } = known;
         self.promising += u32::from(state == UnitState::Writing && !is_refused);
         let Some(list) = list_of(state) else { return };
         self.lists[set.index()][list].push(&mut self.links, index);
@@ -310,9 +310,9 @@ impl Units {
     }
 
     /// Take a unit out of the list of its state.
-    fn pull(&mut self, index: u32) -> Known {
+    fn pull(&mut self, index: u32) -> UnitFacts {
         let unit = &self.units[index as usize];
-        let (state, known) = (unit.state, Known { set: unit.set, zone: unit.zone, is_refused: unit.is_refused() });
+        let (state, known) = (unit.state, UnitFacts { set: unit.set, zone: unit.zone, is_refused: unit.is_refused() });
         let Some(list) = list_of(state) else { return known };
         self.lists[known.set.index()][list].remove(&mut self.links, index);
         if list == WAITING && known.zone != NO_ZONE {

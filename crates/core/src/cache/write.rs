@@ -28,7 +28,7 @@ use crate::journal::Journal;
 use crate::reason::Reason;
 use crate::requests::piece::Cached;
 use crate::requests::Requests;
-use crate::steps::What;
+use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// Maximum number of lines into which one call puts a piece, so that the actions have room.
@@ -168,7 +168,7 @@ impl Cache {
     ) -> Cached {
         match self.dirty_unit_below(sets, trace, set, at, len) {
             Some(unit) => {
-                trace.piece(requests, piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
+                trace.piece(requests, piece, || StepEvent::Reason { reason: Reason::WaitedForDestage, figure: 0 });
                 let waiters = &mut self.units.get_mut(unit).waiters;
                 *waiters = requests.wait_in_chain(piece, *waiters);
                 requests.count_turn(piece);
@@ -304,7 +304,7 @@ pub(super) fn note_piece(
     trace: &mut Trace,
 ) {
     trace.note(sets, set, reason, at.get(), figure);
-    trace.piece(requests, piece, || What::Reason { reason, figure });
+    trace.piece(requests, piece, || StepEvent::Reason { reason, figure });
 }
 
 /// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than

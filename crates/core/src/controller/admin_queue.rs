@@ -10,7 +10,7 @@ use crate::controller::AdminCommand;
 
 /// The wait of a command that has begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Waiting {
+pub(crate) enum AdminWait {
     /// Until the superblocks of a new set are durable.
     Start(ArrayId, SetId),
     /// Until an array has finished its work and is marked clean.
@@ -32,7 +32,7 @@ pub(crate) enum Waiting {
 pub(crate) struct AdminQueue {
     commanded: VecDeque<(Token, AdminCommand)>,
     /// In the order in which they began to wait.
-    waiting: Vec<(Token, Waiting)>,
+    waiting: Vec<(Token, AdminWait)>,
 }
 
 impl AdminQueue {
@@ -47,7 +47,7 @@ impl AdminQueue {
     }
 
     /// A command waits.
-    pub(crate) fn wait(&mut self, token: Token, waiting: Waiting) {
+    pub(crate) fn wait(&mut self, token: Token, waiting: AdminWait) {
         self.waiting.push((token, waiting));
     }
 
@@ -58,7 +58,7 @@ impl AdminQueue {
     }
 
     /// The commands that wait, in order.
-    pub(crate) fn waiting(&self) -> &[(Token, Waiting)] {
+    pub(crate) fn waiting(&self) -> &[(Token, AdminWait)] {
         &self.waiting
     }
 
@@ -70,7 +70,7 @@ impl AdminQueue {
     /// Give all commands with this wait the same answer: the array is gone, and a later query would find nothing.
     pub(crate) fn answer_all(
         &mut self,
-        same: Waiting,
+        same: AdminWait,
         result: &Result<AdminOutcome, AdminError>,
         actions: &mut Actions,
     ) {
@@ -99,17 +99,17 @@ mod tests {
     fn the_end_of_an_array_answers_all_commands_that_wait_for_it_and_no_others() {
         let (mut queue, mut actions) = (AdminQueue::default(), Actions::default());
         let waits = [
-            Waiting::Stop(ArrayId(3)),
-            Waiting::Start(ArrayId(4), SetId(4)),
-            Waiting::Stop(ArrayId(3)),
-            Waiting::Stop(ArrayId(5)),
-            Waiting::Discard(9),
+            AdminWait::Stop(ArrayId(3)),
+            AdminWait::Start(ArrayId(4), SetId(4)),
+            AdminWait::Stop(ArrayId(3)),
+            AdminWait::Stop(ArrayId(5)),
+            AdminWait::Discard(9),
         ];
         for (number, wait) in (10..).zip(waits) {
             queue.wait(Token(number), wait);
         }
         assert_eq!(queue.take(1), Token(11));
-        queue.answer_all(Waiting::Stop(ArrayId(3)), &Ok(AdminOutcome::Done), &mut actions);
+        queue.answer_all(AdminWait::Stop(ArrayId(3)), &Ok(AdminOutcome::Done), &mut actions);
         let answers: Vec<_> = actions.admin.iter().map(|reply| (reply.token.0, reply.result.is_ok())).collect();
         assert_eq!(answers, [(10, true), (12, true)]);
         let left: Vec<u64> = queue.waiting().iter().map(|(token, _)| token.0).collect();

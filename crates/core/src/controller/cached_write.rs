@@ -22,7 +22,7 @@ use crate::reason::Reason;
 use crate::requests::piece::Cached;
 use crate::requests::piece::PieceEntry;
 use crate::slab::NONE;
-use crate::steps::What;
+use crate::steps::StepEvent;
 
 impl Controller {
     /// The cache's answer for a part of a piece, which lies in one set.
@@ -163,7 +163,7 @@ impl Controller {
         let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
         let sets = &self.sets;
         let unit = || unit_number(sets.get(set).shape(), start);
-        self.base.trace.piece(&self.requests, piece, || What::Cached { set, unit: unit(), len: taken, entry });
+        self.base.trace.piece(&self.requests, piece, || StepEvent::Cached { set, unit: unit(), len: taken, entry });
         Cached::Taken
     }
 

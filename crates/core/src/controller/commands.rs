@@ -27,7 +27,7 @@ use crate::background::pump::store_checkpoint;
 use crate::background::reshape::quiesce_reshape;
 use crate::background::scrub::{begin_scrub, stop_scrub};
 use crate::call::Call;
-use crate::controller::admin_queue::Waiting;
+use crate::controller::admin_queue::AdminWait;
 use crate::controller::{AdminCommand, Controller};
 use crate::events::DriveInfo;
 use crate::io::state::command::Owner;
@@ -45,13 +45,13 @@ impl Controller {
             AdminCommand::AttachDrive { drive, info } => self.attach(drive, info),
             AdminCommand::DetachDrive { drive } => self.detach(drive),
             AdminCommand::StartSet(assembly) => {
-                let begun = self.start_set(&assembly).map(|(array, set)| Waiting::Start(array, set));
+                let begun = self.start_set(&assembly).map(|(array, set)| AdminWait::Start(array, set));
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::StartStriped { spans, superblocks } => self.start_striped(&spans, &superblocks),
             AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
             AdminCommand::Stop { array } => {
-                let begun = self.begin_stop(array).map(|()| Waiting::Stop(array));
+                let begun = self.begin_stop(array).map(|()| AdminWait::Stop(array));
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::Fail { array, drive, unsynced } => self.admin_fail(array, drive, unsynced, actions),
@@ -77,7 +77,7 @@ impl Controller {
             AdminCommand::StopScrub { array } => stop_scrub(&mut self.sets, &self.arrays, array),
             AdminCommand::AttachJournal(found) => self.journal.attach(&found, &mut self.base, &mut self.sets),
             AdminCommand::DetachJournal => {
-                let begun = self.journal.begin_detach(&mut self.sets).map(|()| Waiting::DetachJournal);
+                let begun = self.journal.begin_detach(&mut self.sets).map(|()| AdminWait::DetachJournal);
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::JoinJournal { drive, generation, epoch } => {
@@ -85,7 +85,7 @@ impl Controller {
             }
             AdminCommand::ReleaseJournalDevice => self.journal.release_device(&mut self.base.channels),
             AdminCommand::DiscardJournalled { set_uuid } => {
-                let begun = self.journal.begin_discard(&mut self.sets, set_uuid).map(Waiting::Discard);
+                let begun = self.journal.begin_discard(&mut self.sets, set_uuid).map(AdminWait::Discard);
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy, actions),
@@ -94,11 +94,11 @@ impl Controller {
             AdminCommand::Rename { array, name } => self.rename(array, name),
             AdminCommand::CancelReshape { array } => self.cancel_reshape(array),
             AdminCommand::LimitCapacity { array, to } => {
-                let begun = self.begin_limit(array, to, actions).map(|()| Waiting::Limit(array));
+                let begun = self.begin_limit(array, to, actions).map(|()| AdminWait::Limit(array));
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::Append { array, member } => {
-                let begun = self.begin_append(array, member).map(|(set, drive)| Waiting::Append(set, drive));
+                let begun = self.begin_append(array, member).map(|(set, drive)| AdminWait::Append(set, drive));
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::Resize { array, to } => return self.reshape(token, array, ReshapeGoal::Used(to), actions),
@@ -110,12 +110,12 @@ impl Controller {
     }
 
     fn reshape(&mut self, token: Token, array: ArrayId, goal: ReshapeGoal, actions: &mut Actions) {
-        let begun = self.begin_reshape(array, goal).map(Waiting::Reshape);
+        let begun = self.begin_reshape(array, goal).map(AdminWait::Reshape);
         self.answer_later(token, begun, actions);
     }
 
     /// A command that has begun is answered when it ends, one that is refused at once.
-    fn answer_later(&mut self, token: Token, begun: Result<Waiting, AdminError>, actions: &mut Actions) {
+    fn answer_later(&mut self, token: Token, begun: Result<AdminWait, AdminError>, actions: &mut Actions) {
         match begun {
             Ok(waiting) => self.admin.wait(token, waiting),
             Err(error) => actions.admin.push(AdminReply { token, result: Err(error) }),
@@ -193,13 +193,13 @@ impl Controller {
         let mut at = 0;
         while let Some((_, waiting)) = self.admin.waiting().get(at).copied() {
             let result = match waiting {
-                Waiting::Start(array, set) => self.check_started(array, set),
-                Waiting::Stop(array) => self.check_stopped(array, actions),
-                Waiting::DetachJournal => self.journal.check_detached(&mut self.base, &mut self.sets),
-                Waiting::Discard(generation) => self.journal.check_discarded(generation),
-                Waiting::Reshape(set) => self.check_reshape_begun(set),
-                Waiting::Append(set, drive) => self.check_appended(set, drive),
-                Waiting::Limit(array) => self.check_limited(array),
+                AdminWait::Start(array, set) => self.check_started(array, set),
+                AdminWait::Stop(array) => self.check_stopped(array, actions),
+                AdminWait::DetachJournal => self.journal.check_detached(&mut self.base, &mut self.sets),
+                AdminWait::Discard(generation) => self.journal.check_discarded(generation),
+                AdminWait::Reshape(set) => self.check_reshape_begun(set),
+                AdminWait::Append(set, drive) => self.check_appended(set, drive),
+                AdminWait::Limit(array) => self.check_limited(array),
             };
             let Some(result) = result else {
                 at += 1;
@@ -207,10 +207,10 @@ impl Controller {
             };
             let token = self.admin.take(at);
             match waiting {
-                Waiting::Stop(_) => self.admin.answer_all(waiting, &result, actions),
+                AdminWait::Stop(_) => self.admin.answer_all(waiting, &result, actions),
                 // The start was undone: a command that asked to stop the array is complete.
-                Waiting::Start(array, _) if self.arrays.find(array).is_none() => {
-                    self.admin.answer_all(Waiting::Stop(array), &Ok(AdminOutcome::Done), actions);
+                AdminWait::Start(array, _) if self.arrays.find(array).is_none() => {
+                    self.admin.answer_all(AdminWait::Stop(array), &Ok(AdminOutcome::Done), actions);
                     at = 0;
                 }
                 _ => {}

@@ -11,7 +11,7 @@ use crate::io::state::op::Op;
 use crate::reason::Reason;
 use crate::requests::flush_discard::discard_op;
 use crate::requests::progress::Synced;
-use crate::steps::What;
+use crate::steps::StepEvent;
 
 impl Controller {
     /// Make the next operation of the first request without payload (flush or discard); true if something changed.
@@ -79,7 +79,7 @@ impl Controller {
         } else {
             let reason = if is_unrecorded { Reason::DiscardIgnored } else { Reason::DiscardProtected };
             self.base.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);
-            self.base.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
+            self.base.trace.request(&self.requests, index, || StepEvent::Reason { reason, figure: 0 });
         }
         true
     }

@@ -9,7 +9,7 @@ use crate::actions::ReplyStatus;
 use crate::controller::Controller;
 use crate::io::state::op::WorksFor;
 use crate::reason::Reason;
-use crate::steps::What;
+use crate::steps::StepEvent;
 
 impl Controller {
     /// The part of a piece of a stream that goes to the members by itself, of `len` sectors of a set from `at`. `None` if
@@ -19,7 +19,7 @@ impl Controller {
         if alone.is_none() {
             let reason = Reason::WriteHeld;
             self.base.trace.note(&mut self.sets, id, reason, at.get(), 0);
-            self.base.trace.piece(&self.requests, index, || What::Reason { reason, figure: 0 });
+            self.base.trace.piece(&self.requests, index, || StepEvent::Reason { reason, figure: 0 });
         }
         alone
     }

@@ -16,14 +16,14 @@ use crate::requests::request::AfterOp;
 use crate::requests::request::NextPiece;
 use crate::requests::starved::Starved;
 use crate::requests::transfer::TransferEnd;
-use crate::steps::What;
+use crate::steps::StepEvent;
 
 impl Controller {
     /// Admit a request: check it against its array, then let it wait for frames.
     pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
         let index = self.requests.admit(request);
         let BlockRequest { array, kind, offset, len, .. } = request;
-        self.base.trace.request(&self.requests, index, || What::Arrived { array, kind, offset, len });
+        self.base.trace.request(&self.requests, index, || StepEvent::Arrived { array, kind, offset, len });
         if let Err(status) = check(&self.arrays, &self.sets, &request) {
             self.requests.get_mut(index).fail(status);
             return self.finish_request(index, actions);
@@ -65,7 +65,7 @@ impl Controller {
             let set = self.arrays.get(self.requests.get(index).array()).volume().set(0);
             let (reason, free) = (Reason::WaitedForHostFrames, self.pool.host().free_frames());
             self.base.trace.note(&mut self.sets, set, reason, 0, free);
-            self.base.trace.request(&self.requests, index, || What::Reason { reason, figure: free });
+            self.base.trace.request(&self.requests, index, || StepEvent::Reason { reason, figure: free });
         }
     }
 
@@ -74,7 +74,7 @@ impl Controller {
         let piece = tag.index();
         match self.requests.transfer_ended(tag, result) {
             TransferEnd::Received { request, len } => {
-                self.base.trace.request(&self.requests, request, || What::Received { len });
+                self.base.trace.request(&self.requests, request, || StepEvent::Received { len });
             }
             TransferEnd::Over => self.end_piece(piece, actions),
             TransferEnd::Copied => self.on_piece_op(piece, None, actions),
@@ -123,7 +123,7 @@ impl Controller {
     #[inline(always)]
     pub(super) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
         let status = self.requests.get(index).status();
-        self.base.trace.request(&self.requests, index, || What::Replied { status });
+        self.base.trace.request(&self.requests, index, || StepEvent::Replied { status });
         let entry = self.requests.get(index);
         if entry.is_ahead() {
             self.cache.ahead_ended(entry.asked());

@@ -444,7 +444,7 @@ mod tests {
 
     /// Something of the set on a member: the addresses that are needed to read or write it as a whole.
     #[derive(Clone, Copy)]
-    struct Held {
+    struct UsedSector {
         slot: usize,
         lba: u64,
         from: u64,
@@ -452,10 +452,10 @@ mod tests {
     }
 
     /// Every used sector of every member, by asking for the place of each chunk and each parity.
-    fn places(geometry: &Geometry) -> Vec<Held> {
+    fn places(geometry: &Geometry) -> Vec<UsedSector> {
         let mut held = Vec::new();
         let mut hold = |slot: Slot, lba: MemberLba, len: u64, from: u64, to: u64| {
-            held.extend((0..len).map(|row| Held { slot: slot.index(), lba: lba.0 + row, from, to }));
+            held.extend((0..len).map(|row| UsedSector { slot: slot.index(), lba: lba.0 + row, from, to }));
         };
         match geometry {
             Geometry::Parity(parity) => {

@@ -163,7 +163,7 @@ impl fmt::Display for NoTakeover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::AlreadyThere => f.write_str("the array has this level and layout already"),
-            Self::Levels { from, to } => write!(f, "{from} does not become {to} by itself: {}", Way { from, to }),
+            Self::Levels { from, to } => write!(f, "{from} does not become {to} by itself: {}", Detour { from, to }),
             Self::UnequalMembers => f.write_str(
                 "RAID 0 over members of unequal size keeps its level: copy the data to a new array, or give members of one size",
             ),
@@ -216,13 +216,13 @@ impl fmt::Display for NoTakeover {
 
 impl core::error::Error for NoTakeover {}
 
-/// The way from a level to another one that no takeover connects.
-struct Way {
+/// The detour from a level to another one that no takeover connects.
+struct Detour {
     from: Level,
     to: Level,
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Detour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match (self.from, self.to) {
             (Level::Raid1 | Level::Raid4, Level::Raid6) => "change it to RAID 5 first, and then to RAID 6",

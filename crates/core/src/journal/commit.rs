@@ -22,7 +22,7 @@ use crate::io::state::command::WindowUser;
 use crate::io::state::command::{JournalWork, JournalWrite};
 use crate::io::state::ops::Ops;
 use crate::journal::devices::has_room;
-use crate::steps::What;
+use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 impl Journal {
@@ -39,7 +39,7 @@ impl Journal {
         }
         let Some(sectors) = self.seal() else { return false };
         let records = u32::try_from(self.flying.records.len()).expect("few records");
-        call.trace().entry(self.flying.sequence, || What::Sealed { sectors, records });
+        call.trace().entry(self.flying.sequence, || StepEvent::Sealed { sectors, records });
         if let Some(filler) = self.filler_header() {
             self.write_header(&filler, call);
         }
@@ -98,7 +98,7 @@ impl Journal {
             return self.orphan_groups(sets);
         }
         if self.may_land() {
-            trace.entry(self.land(), || What::Durable);
+            trace.entry(self.land(), || StepEvent::Durable);
             sets.signal(Signal::EntriesEnded);
             sets.signal(Signal::JournalRoom);
         }
@@ -126,7 +126,7 @@ impl Journal {
 
 /// The entry that an operation waits for is durable, or will never be.
 pub(crate) fn entry_ended(ops: &mut Ops, index: u32, trace: &mut Trace) {
-    trace.op(ops, index, || What::Durable);
+    trace.op(ops, index, || StepEvent::Durable);
     let op = &mut ops[index];
     op.set_entry(op.entry().end_wait());
     if !op.has_pending() {

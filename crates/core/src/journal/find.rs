@@ -76,7 +76,7 @@ enum OnDamage {
 
 /// The content of a journal's devices, and their faults.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct JournalSearch {
     /// The content.
     pub journal: FoundJournal,
     /// The damage of the log that no device repairs; only for [`inspect_journal`].
@@ -126,7 +126,7 @@ pub fn find_journal(
     devices: &[JournalDevice],
     give_up: bool,
     reader: &mut impl ReadDevice,
-) -> Result<Found, FindError> {
+) -> Result<JournalSearch, FindError> {
     let on_damage = if give_up { OnDamage::GiveUp } else { OnDamage::Refuse };
     find(devices, on_damage, reader)
 }
@@ -136,11 +136,15 @@ pub fn find_journal(
 ///
 /// # Errors
 /// The devices say nothing that can be used.
-pub fn inspect_journal(devices: &[JournalDevice], reader: &mut impl ReadDevice) -> Result<Found, FindError> {
+pub fn inspect_journal(devices: &[JournalDevice], reader: &mut impl ReadDevice) -> Result<JournalSearch, FindError> {
     find(devices, OnDamage::Tell, reader)
 }
 
-fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDevice) -> Result<Found, FindError> {
+fn find(
+    devices: &[JournalDevice],
+    on_damage: OnDamage,
+    reader: &mut impl ReadDevice,
+) -> Result<JournalSearch, FindError> {
     if devices.is_empty() || devices.len() > 2 {
         return Err(FindError::Count(devices.len()));
     }
@@ -196,7 +200,7 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
         entries = Vec::new();
     }
     let journal = FoundJournal { devices, superblock, tail, head, epoch, entries, kept };
-    Ok(Found { journal, damage: damage.filter(|_| !given_up), damaged_half })
+    Ok(JournalSearch { journal, damage: damage.filter(|_| !given_up), damaged_half })
 }
 
 /// The other device than the better one, if its log lacks entries that were acknowledged while it was in use.

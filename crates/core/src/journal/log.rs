@@ -26,7 +26,7 @@ pub(crate) struct Entry {
 
 /// An entry that was copied out of the ring.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct SpilledEntry {
     sequence: u64,
     pins: u32,
     lines: u32,
@@ -38,7 +38,7 @@ struct Kept {
 pub(crate) struct Log {
     entries: VecDeque<Entry>,
     /// Entries that were copied out of the ring, in order. The newest may still be in the ring as well.
-    kept: Vec<Kept>,
+    kept: Vec<SpilledEntry>,
     /// Number of the first entry in the ring.
     pub(super) first: u64,
     /// Number of sectors of the ring that entries take.
@@ -251,13 +251,13 @@ impl Log {
         let entry = &mut self.entries[place];
         assert!(entry.pins == 0 && self.kept.last().is_none_or(|last| last.sequence < sequence), "kept in their order");
         let (waiting, lines) = (core::mem::take(&mut entry.waiting), core::mem::take(&mut entry.lines));
-        self.kept.push(Kept { sequence, pins: 0, lines, waiting });
+        self.kept.push(SpilledEntry { sequence, pins: 0, lines, waiting });
     }
 
     /// Add an entry that was found outside of the ring.
     pub(crate) fn load_kept(&mut self, sequence: u64, entry: &Entry) {
         self.lines += entry.lines;
-        self.kept.push(Kept { sequence, pins: 0, lines: entry.lines, waiting: entry.waiting });
+        self.kept.push(SpilledEntry { sequence, pins: 0, lines: entry.lines, waiting: entry.waiting });
     }
 
     /// Is an entry kept outside of the ring for an absent array?

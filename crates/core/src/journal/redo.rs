@@ -32,7 +32,7 @@ use crate::journal::set_journal::{Session, SetState};
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
-use crate::steps::What;
+use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// Members of a set with parity that the journal protects: a write past the cache over all columns has a revoke and a redo
@@ -128,7 +128,7 @@ impl Journal {
         sets.get_mut(op.set()).journal.logged += 1;
         let stripe = op.stripe().map_or(0, |stripe| stripe.0);
         trace.note_op(sets, ops, index, Reason::RedoLogged, stripe, 0);
-        trace.op(ops, index, || What::Logged { entry: sequence });
+        trace.op(ops, index, || StepEvent::Logged { entry: sequence });
         Err(Held::Waits(Wait::Entry))
     }
 

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::io::state::command::JournalWrite;
 use crate::journal::devices::{has_room, DeviceState};
-use crate::journal::superblocks::{encoded, Written};
+use crate::journal::superblocks::{encoded, NextCopy};
 use crate::journal::{Journal, JournalState};
 use openraid_format::SuperblockCopy;
 
@@ -46,12 +46,12 @@ impl Journal {
         }
         let snapshot = self.snapshot.as_ref().expect("it was written");
         match self.writing.advance(snapshot.epoch, snapshot.generation) {
-            Written::Waits => return false,
-            Written::Last => {
+            NextCopy::Waits => return false,
+            NextCopy::Last => {
                 self.write_superblocks(SuperblockCopy::Last, call);
                 return false;
             }
-            Written::Durable => {}
+            NextCopy::Durable => {}
         }
         if self.state == JournalState::Opening {
             self.state = JournalState::Live;

@@ -24,7 +24,7 @@ pub(crate) struct SuperblockWrite {
 
 /// What follows a written copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Written {
+pub(crate) enum NextCopy {
     /// Other devices are still being written.
     Waits,
     /// The last copies are to be written.
@@ -71,16 +71,16 @@ impl SuperblockWrite {
     }
 
     /// Go on after a copy was written. Epoch and number are those of the generation that is being written.
-    pub(super) fn advance(&mut self, epoch: u64, number: u64) -> Written {
+    pub(super) fn advance(&mut self, epoch: u64, number: u64) -> NextCopy {
         if self.pending > 0 {
-            return Written::Waits;
+            return NextCopy::Waits;
         }
         if !self.is_last {
             self.is_last = true;
-            return Written::Last;
+            return NextCopy::Last;
         }
         (self.durable, self.epoch, self.number) = (self.writing, epoch, number);
-        Written::Durable
+        NextCopy::Durable
     }
 
     /// Is a copy being written?
@@ -133,10 +133,10 @@ mod tests {
         assert!(write.is_due());
         write.begin();
         assert!(!write.is_due());
-        for copy in [Written::Last, Written::Durable] {
+        for copy in [NextCopy::Last, NextCopy::Durable] {
             (0..2).for_each(|_| write.issued());
             write.ended();
-            assert_eq!(write.advance(5, 20), Written::Waits);
+            assert_eq!(write.advance(5, 20), NextCopy::Waits);
             assert!(write.is_out() && !write.is_durable(1));
             write.ended();
             assert_eq!(write.advance(5, 20), copy);
@@ -153,10 +153,10 @@ mod tests {
         write.issued();
         assert_eq!((write.request(), write.is_due()), (2, false), "one write at a time");
         write.ended();
-        assert_eq!(write.advance(4, 21), Written::Last);
+        assert_eq!(write.advance(4, 21), NextCopy::Last);
         write.issued();
         write.ended();
-        assert_eq!(write.advance(4, 21), Written::Durable);
+        assert_eq!(write.advance(4, 21), NextCopy::Durable);
         assert!(write.is_due() && write.is_durable(1) && !write.is_all_durable());
         assert_eq!((write.epoch(), write.number()), (4, 21));
         write.begin();

@@ -22,7 +22,7 @@ use crate::ppl::area::{log_keepers, record_for, write_area};
 use crate::ppl::start::write_log_header;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
-use crate::steps::What;
+use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// The rows of an operation's record are on the members.
@@ -239,7 +239,7 @@ fn write_log(sets: &mut Sets, (id, slot): (SetId, Slot), ops: &Ops, call: &mut C
 fn log_is_durable(sets: &mut Sets, id: SetId, slot: Slot, ops: &mut Ops, trace: &mut Trace) {
     let is_due = log_mut(sets, id, slot).land(|index| {
         ops[index].set_record(Partial::Logged);
-        trace.op(ops, index, || What::Durable);
+        trace.op(ops, index, || StepEvent::Durable);
         ops.wake(index);
     });
     if is_due {

@@ -32,7 +32,7 @@ use crate::slab::{Queue, Slab};
 use crate::trace::TracedRequests;
 use gather::Gathers;
 #[cfg(test)]
-use piece::{Cut, Way};
+use piece::{Cut, PieceData};
 use piece::{Piece, RowProgress};
 use progress::Request;
 use queues::PieceQueues;
@@ -187,7 +187,7 @@ impl Requests {
     #[cfg(test)]
     pub(crate) fn put_piece(&mut self, request: BlockRequest, run: Option<crate::frames::Run>) -> u32 {
         let (index, way) =
-            (self.admit(request), if request.kind == RequestKind::Read { Way::READ } else { Way::WRITE });
+            (self.admit(request), if request.kind == RequestKind::Read { PieceData::READ } else { PieceData::WRITE });
         let len = request.len;
         let cut = Cut { start: request.offset.get(), offset: self.table[index].cut_piece(len), len };
         self.pieces.put(Piece::cut(index, cut, Bytes(512), run, way)).index

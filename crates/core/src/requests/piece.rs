@@ -75,14 +75,14 @@ const NO_STREAM: u8 = u8::MAX;
 
 /// Data that only pieces of reads have, and data that only pieces of writes and zeroes have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
-    Read(ReadWay),
+pub(crate) enum PieceData {
+    Read(ReadData),
     Write(PieceEntry),
 }
 
 /// Data of a piece of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ReadWay {
+pub(crate) struct ReadData {
     reading: Reading,
     /// Are cache lines reserved for its data?
     fills: bool,
@@ -90,9 +90,9 @@ pub(crate) struct ReadWay {
     waiters: u32,
 }
 
-impl Way {
+impl PieceData {
     /// The initial state of a read.
-    pub(crate) const READ: Self = Self::Read(ReadWay { reading: Reading::Directly, fills: false, waiters: NONE });
+    pub(crate) const READ: Self = Self::Read(ReadData { reading: Reading::Directly, fills: false, waiters: NONE });
     /// The initial state of a write.
     pub(crate) const WRITE: Self = Self::Write(PieceEntry::None);
 }
@@ -116,7 +116,7 @@ pub(crate) struct Piece {
     ops: u32,
     progress: Progress,
     error: Option<ReplyStatus>,
-    way: Way,
+    data: PieceData,
     stands: Stands,
     /// The reason of its present wait, since it last advanced.
     waits: Option<Reason>,
@@ -153,7 +153,7 @@ pub(super) struct Cut {
 impl Piece {
     /// A new piece of a request, of an array with blocks of `block` bytes, a power of two.
     #[inline(always)]
-    pub(super) fn cut(request: u32, at: Cut, block: Bytes, run: Option<Run>, way: Way) -> Self {
+    pub(super) fn cut(request: u32, at: Cut, block: Bytes, run: Option<Run>, data: PieceData) -> Self {
         let Cut { start, offset, len } = at;
         // Masks instead of divisions, because the block is a power of two.
         let mask = block.get() - 1;
@@ -172,7 +172,7 @@ impl Piece {
             ops: 0,
             progress: Progress::To(Sectors::ZERO),
             error: None,
-            way,
+            data,
             stands: Stands::Nowhere,
             waits: None,
             turns: 0,
@@ -183,13 +183,13 @@ impl Piece {
     /// A piece of read-ahead, for the whole blocks from `first` to `last`.
     pub(crate) fn ahead(request: u32, first: Sectors, last: Sectors, run: Run) -> Self {
         let cut = Cut { start: first.bytes().get(), offset: 0, len: (last - first).bytes().get() };
-        Self::cut(request, cut, Bytes(openraid_units::SECTOR_BYTES), Some(run), Way::READ)
+        Self::cut(request, cut, Bytes(openraid_units::SECTOR_BYTES), Some(run), PieceData::READ)
     }
 
     /// A piece of a request with neither sectors nor frames.
     #[cfg(test)]
-    pub(crate) fn new(request: u32, way: Way) -> Self {
-        Self::cut(request, Cut { start: 0, offset: 0, len: 0 }, Bytes(512), None, way)
+    pub(crate) fn new(request: u32, data: PieceData) -> Self {
+        Self::cut(request, Cut { start: 0, offset: 0, len: 0 }, Bytes(512), None, data)
     }
 
     /// The request that it belongs to.
@@ -432,9 +432,9 @@ impl Piece {
     /// The way in which it gets its bytes; none for a write.
     #[inline(always)]
     pub(crate) const fn reading(&self) -> Option<Reading> {
-        match &self.way {
-            Way::Read(read) => Some(read.reading),
-            Way::Write(_) => None,
+        match &self.data {
+            PieceData::Read(read) => Some(read.reading),
+            PieceData::Write(_) => None,
         }
     }
 
@@ -442,8 +442,8 @@ impl Piece {
         self.as_read().reading = reading;
     }
 
-    fn as_read(&mut self) -> &mut ReadWay {
-        let Way::Read(read) = &mut self.way else { unreachable!("asked of a read") };
+    fn as_read(&mut self) -> &mut ReadData {
+        let PieceData::Read(read) = &mut self.data else { unreachable!("asked of a read") };
         read
     }
 
@@ -454,14 +454,14 @@ impl Piece {
 
     /// Are lines reserved for its data?
     pub(crate) const fn is_filling(&self) -> bool {
-        matches!(&self.way, Way::Read(read) if read.fills)
+        matches!(&self.data, PieceData::Read(read) if read.fills)
     }
 
     /// Its line reservations have ended; true if there were any.
     pub(crate) fn end_fill(&mut self) -> bool {
-        match &mut self.way {
-            Way::Read(read) => core::mem::take(&mut read.fills),
-            Way::Write(_) => false,
+        match &mut self.data {
+            PieceData::Read(read) => core::mem::take(&mut read.fills),
+            PieceData::Write(_) => false,
         }
     }
 
@@ -472,7 +472,7 @@ impl Piece {
 
     /// Wait for this entry of the journal; true if it did not wait for it before.
     pub(crate) fn wait_for_entry(&mut self, entry: PieceEntry) -> bool {
-        let Way::Write(current) = &mut self.way else { unreachable!("only writes wait for entries") };
+        let PieceData::Write(current) = &mut self.data else { unreachable!("only writes wait for entries") };
         core::mem::replace(current, entry) != entry
     }
 
@@ -495,7 +495,7 @@ impl fmt::Display for Piece {
             self.ops,
             self.error,
             self.stands,
-            self.way,
+            self.data,
         )
     }
 }
@@ -524,7 +524,7 @@ mod tests {
 
     /// A piece of a write with these frames.
     fn piece(start: u64, len: u64, block: u64) -> Piece {
-        Piece::cut(3, Cut { start, offset: 100, len }, Bytes(block), Some(run()), Way::WRITE)
+        Piece::cut(3, Cut { start, offset: 100, len }, Bytes(block), Some(run()), PieceData::WRITE)
     }
 
     #[test]
@@ -606,7 +606,7 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_read_again_keeps_in_mind_that_its_frames_are_abandoned() {
-        let mut piece = Piece::new(0, Way::READ);
+        let mut piece = Piece::new(0, PieceData::READ);
         assert!(!piece.is_read_again());
         piece.read_again(false);
         assert_eq!(piece.reading(), Some(Reading::Again { frames_abandoned: false }));
@@ -618,11 +618,14 @@ mod tests {
 
     #[test]
     fn a_piece_of_a_write_has_an_entry_and_fills_no_lines() {
-        let mut piece = Piece::new(0, Way::WRITE);
+        let mut piece = Piece::new(0, PieceData::WRITE);
         assert!(piece.wait_for_entry(PieceEntry::Waits(3)));
         assert!(!piece.wait_for_entry(PieceEntry::Waits(3)), "it waits for that already");
-        assert_eq!((piece.way, piece.reading(), piece.end_fill()), (Way::Write(PieceEntry::Waits(3)), None, false));
-        let mut read = Piece::new(0, Way::READ);
+        assert_eq!(
+            (piece.data, piece.reading(), piece.end_fill()),
+            (PieceData::Write(PieceEntry::Waits(3)), None, false)
+        );
+        let mut read = Piece::new(0, PieceData::READ);
         read.begin_fill();
         assert_eq!((read.put_waiter(7), read.put_waiter(8)), (NONE, 7));
         assert!(read.is_filling() && read.end_fill() && !read.end_fill());

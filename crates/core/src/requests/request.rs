@@ -15,7 +15,7 @@ use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::{Frames, Run};
-use crate::requests::piece::{Cut, Piece, Reading, Way};
+use crate::requests::piece::{Cut, Piece, PieceData, Reading};
 use crate::requests::progress::{check_range, Request};
 use crate::requests::Requests;
 
@@ -107,7 +107,7 @@ impl Requests {
         }
         let entry = &mut self.table[index];
         let block = arrays.get(entry.array()).block().bytes();
-        let way = if entry.is_read() { Way::READ } else { Way::WRITE };
+        let way = if entry.is_read() { PieceData::READ } else { PieceData::WRITE };
         let start = entry.next_start();
         let cut = Cut { start, offset: entry.cut_piece(len), len };
         if entry.leave_if_cut() {

@@ -9,7 +9,7 @@ use crate::array::volume::Arrays;
 use crate::events::{HostGone, RequestKind};
 use crate::frames::Frames;
 use crate::slab::Key;
-use crate::steps::What;
+use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// The meaning of the end of a transfer.
@@ -112,7 +112,7 @@ impl Requests {
             let (offset, len) = piece.bytes();
             let Some((sent, is_last)) = entry.send(offset, len) else { return };
             piece.state = PieceState::Sending;
-            trace.request(self, request, || What::Sending { len });
+            trace.request(self, request, || StepEvent::Sending { len });
             self.send_transfer(at, Direction::ToHost, actions);
             if is_last {
                 return;

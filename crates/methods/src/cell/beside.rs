@@ -19,20 +19,20 @@ pub type OpenDrive<'a> = dyn Fn(usize, u32, u32) -> Result<Box<dyn Target>, Targ
 
 /// Real drives that can be measured side by side.
 #[derive(Clone, Copy)]
-pub struct Beside<'a> {
+pub struct RealDrives<'a> {
     /// Number of drives.
     pub drives: u16,
     /// Opens one of the drives.
     pub open: &'a OpenDrive<'a>,
 }
 
-impl std::fmt::Debug for Beside<'_> {
+impl std::fmt::Debug for RealDrives<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Beside({} drives)", self.drives)
+        write!(f, "RealDrives({})", self.drives)
     }
 }
 
-impl Beside<'_> {
+impl RealDrives<'_> {
     /// Measures a cell of drives side by side. The cell uses the first of these drives.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn each_drive_has_a_worker_and_the_rates_are_those_of_all() {
         let open = |_: usize, _, _| Ok(Box::new(NullTarget::new(Bytes::gib(1))) as Box<dyn Target>);
-        let result = Beside { drives: 3, open: &open }.measure(&cell(3), 1 << 30).unwrap();
+        let result = RealDrives { drives: 3, open: &open }.measure(&cell(3), 1 << 30).unwrap();
         assert_eq!((result.workers.len(), result.capacity), (3, 3 << 30));
         let sum: f64 = result.workers.iter().map(|worker| worker.iops).sum();
         assert!((result.iops / sum - 1.0).abs() < 1e-9, "{} {sum}", result.iops);
@@ -149,7 +149,7 @@ mod tests {
             1 => Err(TargetError::Gone { name: "d2".into(), reason: "it was pulled".into() }),
             _ => Ok(Box::new(NullTarget::new(Bytes::gib(1))) as Box<dyn Target>),
         };
-        let error = Beside { drives: 3, open: &open }.measure(&cell(3), 1 << 30).unwrap_err().to_string();
+        let error = RealDrives { drives: 3, open: &open }.measure(&cell(3), 1 << 30).unwrap_err().to_string();
         assert!(error.contains("d2") && error.contains("pulled"), "{error}");
     }
 }

@@ -22,7 +22,7 @@ pub use axes::{
     Axes, Axis, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp,
     ZoneChoice,
 };
-pub use beside::{Beside, OpenDrive};
+pub use beside::{OpenDrive, RealDrives};
 pub(crate) use bound::bus;
 pub use bound::{ceilings, ways};
 pub use caches::Caches;

@@ -76,7 +76,7 @@ fn exponential(random: &mut Random, mean: u64) -> u64 {
 }
 
 #[derive(Clone, Copy)]
-struct Asked {
+struct DueRequest {
     due: Instant,
     kind: IoKind,
     len: u32,
@@ -111,7 +111,7 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
     let room = room.clamp(1, OUTSTANDING_MAX);
     let start = target.now();
     let from = start + count_from;
-    let mut asked: Vec<Option<Asked>> = vec![None; room];
+    let mut asked: Vec<Option<DueRequest>> = vec![None; room];
     let mut free: Vec<usize> = (0..room).rev().collect();
     let mut waiting: VecDeque<(Instant, LoadRequest)> = VecDeque::new();
     let mut run = OpenRun::default();
@@ -130,7 +130,7 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
         while let (Some(&(due, request)), Some(&slot)) = (waiting.front(), free.last()) {
             waiting.pop_front();
             free.pop();
-            asked[slot] = Some(Asked { due, kind: request.kind, len: request.len });
+            asked[slot] = Some(DueRequest { due, kind: request.kind, len: request.len });
             let (kind, offset, len) = (request.kind, request.offset, request.len);
             target.submit(HostIo { id: slot as u64, kind, offset, len, worker: 0 });
         }
@@ -152,7 +152,7 @@ pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
     }
 }
 
-fn count(recorder: &mut Recorder, asked: Asked, io: &IoDone) {
+fn count(recorder: &mut Recorder, asked: DueRequest, io: &IoDone) {
     if io.status != ReplyStatus::Ok {
         recorder.errors += 1;
         return;

@@ -36,7 +36,7 @@ impl Default for Histogram {
 /// The stored form: only buckets that are not empty.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Histogram)]
-struct Written {
+struct StoredHistogram {
     /// Sum of all latencies.
     sum_ns: f64,
     /// Sum of the squares of all latencies, in square nanoseconds.
@@ -207,15 +207,20 @@ impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let held = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
         let buckets = held.map(|(number, count)| (u32::try_from(number).expect("few buckets"), *count)).collect();
-        let written =
-            Written { sum_ns: self.sum as f64, squares: self.squares, min_ns: self.min(), max_ns: self.max, buckets };
+        let written = StoredHistogram {
+            sum_ns: self.sum as f64,
+            squares: self.squares,
+            min_ns: self.min(),
+            max_ns: self.max,
+            buckets,
+        };
         written.serialize(serializer)
     }
 }
 
 impl utoipa::PartialSchema for Histogram {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-        Written::schema()
+        StoredHistogram::schema()
     }
 }
 
@@ -223,7 +228,7 @@ impl utoipa::ToSchema for Histogram {}
 
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written::deserialize(deserializer)?;
+        let written = StoredHistogram::deserialize(deserializer)?;
         let mut histogram = Self::new();
         if written.buckets.is_empty() {
             return Ok(histogram);

@@ -45,7 +45,7 @@ struct Sample {
 
 /// What the reports say about one device.
 #[derive(Default)]
-struct Seen {
+struct DeviceReports {
     /// The sum over all reports of a time.
     sum: Sample,
     /// The last line about the device, and the number of its report.
@@ -56,7 +56,7 @@ struct Seen {
 /// All reports of a file.
 #[derive(Default)]
 struct Reports {
-    devices: BTreeMap<String, Seen>,
+    devices: BTreeMap<String, DeviceReports>,
     /// Number of reports so far; the last is the present one.
     count: u64,
     /// Number of reports that cover the time since the start of the machine.
@@ -146,7 +146,7 @@ impl Reports {
             );
             return Err(ReadError::at(0, reason));
         }
-        let mean = |seen: &Seen| seen.sum.divided(times);
+        let mean = |seen: &DeviceReports| seen.sum.divided(times);
         self.devices.into_iter().filter_map(|(name, seen)| device(name, seen.line, mean(&seen)).transpose()).collect()
     }
 }

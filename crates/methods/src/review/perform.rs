@@ -3,8 +3,8 @@
 use super::join::{left, PartOf};
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::{
-    footprint, measure, replay, replay_outstanding, run_cell, run_trace, Beside, CellError, CellResult, CellSpec,
-    Effort, Pattern,
+    footprint, measure, replay, replay_outstanding, run_cell, run_trace, CellError, CellResult, CellSpec, Effort,
+    Pattern, RealDrives,
 };
 use crate::method::{Method, Suite, TargetKind};
 use crate::reader::RequestTrace;
@@ -41,7 +41,7 @@ pub struct Performance<'a> {
     /// Is the target an array that the review creates, and creates again in the state that a cell needs?
     pub remade: bool,
     /// Opens each drive, if the target is drives side by side.
-    pub beside: Option<Beside<'a>>,
+    pub beside: Option<RealDrives<'a>>,
     /// The part of the cells that is measured; for simulated machines only.
     pub shard: Option<Shard>,
 }

@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// The contents of a cell's file, for writing.
 #[derive(Serialize)]
-struct Written<'a> {
+struct NewCellFile<'a> {
     schema: &'a str,
     stamp: &'a str,
     cell: &'a CellSpec,
@@ -28,7 +28,7 @@ struct Written<'a> {
 
 /// The contents of a cell's file, as read.
 #[derive(Deserialize)]
-struct Found {
+struct CellFile {
     schema: String,
     stamp: String,
     cell: CellSpec,
@@ -103,7 +103,7 @@ impl CellStore {
     pub fn get(&self, cell: &CellSpec) -> Option<Measurement> {
         let mut text = String::new();
         fs::File::open(self.path(cell)).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
-        let found: Found = serde_json::from_str(&text).ok()?;
+        let found: CellFile = serde_json::from_str(&text).ok()?;
         let fits = found.schema == CELL_SCHEMA && found.stamp == self.stamp && found.cell == *cell;
         fits.then_some(found.outcome)
     }
@@ -116,7 +116,7 @@ impl CellStore {
         if outcome.result().is_none() {
             return Ok(());
         }
-        let written = Written { schema: CELL_SCHEMA, stamp: &self.stamp, cell, outcome };
+        let written = NewCellFile { schema: CELL_SCHEMA, stamp: &self.stamp, cell, outcome };
         let text = serde_json::to_string(&written).expect("a result is words and numbers");
         write_atomically(&self.path(cell), text.as_bytes())
     }

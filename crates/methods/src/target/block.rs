@@ -10,7 +10,7 @@ use super::link::link_mbps;
 use super::{BedLine, BedName, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_sys::{
     clock, Completed, Direct, EngineOptions, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, Use, Verb,
-    Waiting,
+    WaitMode,
 };
 use openraid_units::{Bytes, DriveLba, Instant, Nanos};
 use std::os::unix::fs::MetadataExt;
@@ -71,7 +71,7 @@ impl BlockTarget {
         }
         let mut frames = TargetFrames::new(&name, options.outstanding, options.bytes_max, options.seed)?;
         let mut engine =
-            IoEngine::new(&frames.pool, EngineOptions { waiting: Waiting::Alone, ..EngineOptions::default() })
+            IoEngine::new(&frames.pool, EngineOptions { waiting: WaitMode::Alone, ..EngineOptions::default() })
                 .map_err(|error| wrong(format!("no way to put requests to it: {error}")))?;
         let mut bed = bed(path, &member);
         bed.push(format!("generator: {}", engine.description()).into());

@@ -35,7 +35,7 @@ impl PendingTable for Table {
 }
 
 /// A request that is being sent: header, payload, number of bytes sent.
-struct Outgoing {
+struct RequestToSend {
     header: [u8; 28],
     payload: Option<PoolRange>,
     sent: usize,
@@ -48,7 +48,7 @@ pub struct NbdTarget {
     socket: Socket,
     parser: ClientTransmission,
     table: Table,
-    outbox: VecDeque<Outgoing>,
+    outbox: VecDeque<RequestToSend>,
     inbox: Vec<u8>,
     filled: usize,
     /// Payload that is received directly into a frame.
@@ -315,7 +315,7 @@ impl Target for NbdTarget {
         self.table.0[slot] = Some(Underway { pending: Pending::new(request), memory, id: io.id });
         self.outstanding += 1;
         let payload = (io.kind == IoKind::Write).then_some(memory);
-        self.outbox.push_back(Outgoing { header, payload, sent: 0 });
+        self.outbox.push_back(RequestToSend { header, payload, sent: 0 });
     }
 
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {

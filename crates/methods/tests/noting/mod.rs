@@ -7,19 +7,19 @@ use std::rc::Rc;
 
 /// The place of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct RequestPlace {
     pub offset: u64,
     pub len: u32,
 }
 
-impl Asked {
+impl RequestPlace {
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.len)
     }
 }
 
 /// The requests to several targets, in sequence.
-pub type Notes = Rc<RefCell<Vec<Asked>>>;
+pub type Notes = Rc<RefCell<Vec<RequestPlace>>>;
 
 /// Servers that take the same time for every request.
 pub struct Noting {
@@ -52,7 +52,7 @@ impl Target for Noting {
         self.servers.now()
     }
     fn submit(&mut self, io: HostIo) {
-        self.notes.borrow_mut().push(Asked { offset: io.offset, len: io.len });
+        self.notes.borrow_mut().push(RequestPlace { offset: io.offset, len: io.len });
         self.servers.submit(io);
     }
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use openraid_nvme::{
-    AllowedHosts, Arrived, Closing, CommandId, CommandKind, CommandOutcome, ConnectionId, Errand, HostQueue, NextBytes,
-    NvmeCommand, NvmeTarget, PayloadSource, Port, PortId, Preferred, QueueEvent, QueueStep, ReadPart, Subsystem,
-    TargetSettings,
+    AllowedHosts, ArrivedTransfer, Closing, CommandId, CommandKind, CommandOutcome, ConnectionId, Errand, HostQueue,
+    NextBytes, NvmeCommand, NvmeTarget, PayloadSource, Port, PortId, Preferred, QueueEvent, QueueStep, ReadPart,
+    Subsystem, TargetSettings,
 };
 use openraid_units::{ArrayId, ArrayOffset, BlockSize, Bytes, Instant};
 
@@ -325,8 +325,8 @@ impl Served {
 }
 
 impl Connection {
-    fn arrived(&mut self, arrived: Arrived<Piece>) {
-        let Arrived { transfer, is_intact } = arrived;
+    fn arrived(&mut self, arrived: ArrivedTransfer<Piece>) {
+        let ArrivedTransfer { transfer, is_intact } = arrived;
         let write = self.writes.get_mut(&transfer.id).expect("a transfer of a write");
         write.left -= transfer.len;
         write.is_damaged |= !is_intact;

@@ -178,7 +178,7 @@ fn worst<'a>(pairs: impl Iterator<Item = &'a Pair>, of: fn(&Pair) -> f64) -> f64
 
 /// The part of a kept document that says which rehearsal it is.
 #[derive(Deserialize)]
-struct Kept {
+struct EarlierResults {
     schema: String,
     array: String,
     drive: String,
@@ -186,8 +186,8 @@ struct Kept {
 
 /// A folder with a page or results may only be used for a rehearsal of the same array and drive.
 fn is_of_this_rehearsal(report: &Path, results: &Path, body: &RehearsalBody, context: &Context) -> Result<(), Failure> {
-    let kept = std::fs::read(results).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
-    let is_same = |kept: Kept| {
+    let kept = std::fs::read(results).ok().and_then(|bytes| serde_json::from_slice::<EarlierResults>(&bytes).ok());
+    let is_same = |kept: EarlierResults| {
         kept.schema == schema_of(context.output.verb) && kept.array == body.array && kept.drive == body.drive
     };
     if kept.is_some_and(is_same) {

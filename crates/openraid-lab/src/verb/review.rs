@@ -41,9 +41,9 @@ const METHODS: [&str; 4] = ["response-time", "sequential", "database", "file-ser
 /// Maximum number of reported reasons for cells without a result. The results have all reasons.
 const REASONS_MAX: usize = 5;
 
-/// The targets to measure.
+/// The task: methods and a load.
 #[derive(Clone)]
-struct Wanted {
+struct ReviewTask {
     methods: Vec<&'static Method>,
     /// A load that the user specified.
     given: Option<(Pattern, Axes)>,
@@ -51,7 +51,7 @@ struct Wanted {
     trace: Option<RequestTrace>,
 }
 
-impl Wanted {
+impl ReviewTask {
     /// The review of a target by these methods.
     fn performance<'a>(&'a self, suite: Suite, store: &'a CellStore, stamp: &'a str) -> Performance<'a> {
         let (methods, trace) = (self.methods.clone(), self.trace.as_ref());
@@ -193,7 +193,7 @@ fn target(arguments: &ReviewArguments) -> &str {
 /// Reviews one target and writes the results to its folder.
 fn one(
     arguments: &ReviewArguments,
-    wanted: &Wanted,
+    wanted: &ReviewTask,
     library: &Library,
     context: &Context,
 ) -> Result<ReviewResults, Failure> {
@@ -214,7 +214,7 @@ fn simulated_machine(arguments: &ReviewArguments) -> Result<Axes, Failure> {
     Ok(Axes { journal, ..machine(&arguments.machine)? })
 }
 
-fn wanted(arguments: &ReviewArguments) -> Result<Wanted, Failure> {
+fn wanted(arguments: &ReviewArguments) -> Result<ReviewTask, Failure> {
     let asked = arguments.load.as_deref().map(|word| load(word, arguments.job.as_deref(), Axes::default()));
     let (given, trace) = match asked.transpose()? {
         Some(ChosenLoad { pattern, axes, trace }) => (Some((pattern, axes)), trace),
@@ -232,7 +232,7 @@ fn wanted(arguments: &ReviewArguments) -> Result<Wanted, Failure> {
     if methods.is_empty() {
         return Err(Failure::usage(format!("{} needs a load: name one with --load", OWN.name)));
     }
-    Ok(Wanted { methods, given, trace })
+    Ok(ReviewTask { methods, given, trace })
 }
 
 fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'static Method>, Failure> {
@@ -331,7 +331,7 @@ fn simulated_facts(library: &Library, system: &str, machine: &Axes, seed: u64) -
 fn simulated(
     system: &str,
     arguments: &ReviewArguments,
-    wanted: &Wanted,
+    wanted: &ReviewTask,
     library: &Library,
 ) -> Result<ReviewResults, Failure> {
     let real_only = [

@@ -128,14 +128,14 @@ pub(super) fn condition(model: &ArrayModel, served: &ServedArray) -> Option<Cond
 
 /// What a start finds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Found {
+enum StoredMark {
     Nothing,
     Mark(Mark),
     /// There is a mark, and what it says cannot be read.
     Damaged,
 }
 
-impl Found {
+impl StoredMark {
     fn read(registry: &Registry, key: &str) -> Self {
         let name = file(key);
         if !registry.folder_beside(&name).exists() {
@@ -183,13 +183,13 @@ impl Server {
     /// alarm.
     pub(super) fn look_for_loss(&self, name: &str, after_loss: bool) {
         let Ok(served) = self.find(name) else { return };
-        let found = Found::read(&self.registry, &served.key());
+        let found = StoredMark::read(&self.registry, &served.key());
         let Some(Loss { with, why }) = found.loss(&boot(), was_flushed(&served)) else {
             match found {
                 // The writes before this start of the machine are on the media: the mark is not theirs any longer.
-                Found::Mark(mark) if mark.boot != boot() => self.forget_mark(&served),
-                Found::Mark(mark) => self.change_served(name, |served| served.mark = Some(mark.lost_with)),
-                Found::Nothing | Found::Damaged => {}
+                StoredMark::Mark(mark) if mark.boot != boot() => self.forget_mark(&served),
+                StoredMark::Mark(mark) => self.change_served(name, |served| served.mark = Some(mark.lost_with)),
+                StoredMark::Nothing | StoredMark::Damaged => {}
             }
             return;
         };
@@ -468,11 +468,11 @@ mod tests {
 
     #[test]
     fn a_mark_means_a_loss_only_after_the_crash_that_it_names() {
-        let mark = |lost_with| Found::Mark(Mark { lost_with, boot: "one".into(), at_seconds: 0 });
-        let lost = |found: Found, boot: &str| found.loss(boot, false).is_some();
+        let mark = |lost_with| StoredMark::Mark(Mark { lost_with, boot: "one".into(), at_seconds: 0 });
+        let lost = |found: StoredMark, boot: &str| found.loss(boot, false).is_some();
         assert!(lost(mark(LostWith::Server), "one") && lost(mark(LostWith::Server), "two"));
         assert!(!lost(mark(LostWith::Machine), "one") && lost(mark(LostWith::Machine), "two"));
-        assert!(!lost(Found::Nothing, "two") && lost(Found::Damaged, "one"));
+        assert!(!lost(StoredMark::Nothing, "two") && lost(StoredMark::Damaged, "one"));
         let (server, machine) = (mark(LostWith::Server), mark(LostWith::Machine));
         assert!(machine.loss("two", true).is_none(), "the members were flushed after the last write");
         assert!(server.loss("one", true).is_some(), "the members do not know of the server's memory");

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use openraid_core::limits::STEPS_MAX;
-use openraid_core::steps::What;
+use openraid_core::steps::StepEvent;
 use openraid_runtime::service::ServiceStatus;
 use openraid_status::shell::command_with;
 
@@ -134,8 +134,8 @@ impl Server {
         // A number that is older than the recorded steps has no meaning any more.
         let since = if since > recorded && since != u64::MAX { 0 } else { since };
         let arrived = (first..).zip(&steps).filter(|(number, _)| *number >= since);
-        let arrived = arrived.filter_map(|(number, step)| match step.what {
-            What::Arrived { array, kind, offset, len } if array == served.array => {
+        let arrived = arrived.filter_map(|(number, step)| match step.event {
+            StepEvent::Arrived { array, kind, offset, len } if array == served.array => {
                 let kind = request_word(kind).to_owned();
                 Some((number, RequestModel { at_ns: step.at.0, kind, offset_bytes: offset.get(), len_bytes: len }))
             }

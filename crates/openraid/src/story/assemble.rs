@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use openraid_core::steps::{For, OpName, Step, What, Who};
+use openraid_core::steps::{OpName, Step, StepEvent, StepOwner, StepSubject};
 use openraid_units::{ArrayId, SetId};
 
 /// Whose story it is.
@@ -43,14 +43,14 @@ struct Shelf {
 pub fn assemble(steps: &[Step], first: u64) -> Vec<Story> {
     let mut shelf = Shelf::default();
     for (number, step) in (first..).zip(steps) {
-        match step.who {
-            Who::Request(request) => shelf.request(number, request, step),
-            Who::Op(op) => shelf.op(number, op, step),
-            Who::Entry(entry) => {
+        match step.subject {
+            StepSubject::Request(request) => shelf.request(number, request, step),
+            StepSubject::Op(op) => shelf.op(number, op, step),
+            StepSubject::Entry(entry) => {
                 for story in shelf.entries.get(&entry).cloned().unwrap_or_default() {
                     shelf.stories[story].steps.push(*step);
                 }
-                if step.what == What::Durable {
+                if step.event == StepEvent::Durable {
                     shelf.entries.remove(&entry);
                 }
             }
@@ -66,7 +66,7 @@ impl Shelf {
     }
 
     fn request(&mut self, number: u64, request: u64, step: &Step) {
-        let arrived = matches!(step.what, What::Arrived { .. });
+        let arrived = matches!(step.event, StepEvent::Arrived { .. });
         let at = match self.requests.get(&request) {
             Some(at) => *at,
             None => {
@@ -76,23 +76,23 @@ impl Shelf {
             }
         };
         self.stories[at].steps.push(*step);
-        match step.what {
-            What::Arrived { array, .. } => self.stories[at].array = Some(array),
-            What::Cached { set, unit, entry, .. } => {
+        match step.event {
+            StepEvent::Arrived { array, .. } => self.stories[at].array = Some(array),
+            StepEvent::Cached { set, unit, entry, .. } => {
                 note(self.dirty.entry((set, unit)).or_default(), at);
                 if entry != 0 {
                     note(self.entries.entry(entry).or_default(), at);
                 }
             }
-            What::Replied { .. } => self.stories[at].ended = Some(number),
+            StepEvent::Replied { .. } => self.stories[at].ended = Some(number),
             _ => {}
         }
     }
 
     fn op(&mut self, number: u64, op: OpName, step: &Step) {
-        if let What::Made { owner, set, .. } = step.what {
+        if let StepEvent::Made { owner, set, .. } = step.event {
             let at = match owner {
-                For::Request(request) => match self.requests.get(&request) {
+                StepOwner::Request(request) => match self.requests.get(&request) {
                     Some(at) => *at,
                     None => {
                         let at = self.begin(Owner::Request(request), false);
@@ -100,11 +100,11 @@ impl Shelf {
                         at
                     }
                 },
-                For::Op(parent) => match self.ops.get(&parent) {
+                StepOwner::Op(parent) => match self.ops.get(&parent) {
                     Some(at) => *at,
                     None => return,
                 },
-                For::Unit(unit, _) => {
+                StepOwner::Unit(unit, _) => {
                     let at = self.begin(Owner::Unit(set, unit), true);
                     for story in self.dirty.remove(&(set, unit)).unwrap_or_default() {
                         self.stories[story].later.push(at);
@@ -117,11 +117,11 @@ impl Shelf {
         // Operations from before the first recorded step belong to no request.
         let Some(at) = self.ops.get(&op).copied() else { return };
         self.stories[at].steps.push(*step);
-        match step.what {
-            What::Logged { entry } => note(self.entries.entry(entry).or_default(), at),
-            What::Done { .. } => {
-                let owns =
-                    matches!(self.stories[at].owner, Owner::Unit(..)) && self.stories[at].steps[0].who == step.who;
+        match step.event {
+            StepEvent::Logged { entry } => note(self.entries.entry(entry).or_default(), at),
+            StepEvent::Done { .. } => {
+                let owns = matches!(self.stories[at].owner, Owner::Unit(..))
+                    && self.stories[at].steps[0].subject == step.subject;
                 if owns {
                     self.stories[at].ended = Some(number);
                 }
@@ -147,36 +147,39 @@ mod tests {
     use openraid_core::steps::{Place, Work};
     use openraid_units::{ArrayOffset, Instant, Sectors};
 
-    fn steps(list: &[(Who, What)]) -> Vec<Step> {
-        (0..).zip(list).map(|(at, (who, what))| Step { at: Instant(at), who: *who, what: *what }).collect()
+    fn steps(list: &[(StepSubject, StepEvent)]) -> Vec<Step> {
+        (0..)
+            .zip(list)
+            .map(|(at, (subject, event))| Step { at: Instant(at), subject: *subject, event: *event })
+            .collect()
     }
 
-    fn arrived() -> What {
-        What::Arrived { array: ArrayId(0), kind: RequestKind::Read, offset: ArrayOffset(0), len: 1 }
+    fn arrived() -> StepEvent {
+        StepEvent::Arrived { array: ArrayId(0), kind: RequestKind::Read, offset: ArrayOffset(0), len: 1 }
     }
 
     #[test]
     fn two_requests_into_one_unit_share_its_destage_and_a_third_does_not() {
-        let (request, op) = (Who::Request, |name| Who::Op(OpName(name)));
-        let cached = What::Cached { set: SetId(0), unit: 4, len: Sectors(8), entry: 9 };
-        let made = What::Made {
-            owner: For::Unit(4, Reason::DestageAged),
+        let (request, op) = (StepSubject::Request, |name| StepSubject::Op(OpName(name)));
+        let cached = StepEvent::Cached { set: SetId(0), unit: 4, len: Sectors(8), entry: 9 };
+        let made = StepEvent::Made {
+            owner: StepOwner::Unit(4, Reason::DestageAged),
             set: SetId(0),
             work: Work::RowDestage,
             place: Place::Whole,
         };
-        let replied = What::Replied { status: ReplyStatus::Ok };
+        let replied = StepEvent::Replied { status: ReplyStatus::Ok };
         let stories = assemble(
             &steps(&[
                 (request(1), arrived()),
                 (request(2), arrived()),
                 (request(1), cached),
                 (request(2), cached),
-                (Who::Entry(9), What::Durable),
+                (StepSubject::Entry(9), StepEvent::Durable),
                 (request(1), replied),
                 (request(2), replied),
                 (op(70), made),
-                (op(70), What::Done { error: None }),
+                (op(70), StepEvent::Done { error: None }),
                 (request(3), arrived()),
                 (request(3), cached),
             ]),
@@ -198,9 +201,9 @@ mod tests {
     fn a_story_that_began_before_the_first_step_is_incomplete_and_has_no_operations() {
         let stories = assemble(
             &steps(&[
-                (Who::Op(OpName(1)), What::Granted),
-                (Who::Request(1), What::Received { len: 1 }),
-                (Who::Request(2), arrived()),
+                (StepSubject::Op(OpName(1)), StepEvent::Granted),
+                (StepSubject::Request(1), StepEvent::Received { len: 1 }),
+                (StepSubject::Request(2), arrived()),
             ]),
             0,
         );

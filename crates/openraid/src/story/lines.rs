@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::slots::SlotSet;
-use openraid_core::steps::{For, OpName, Step, What, Who};
+use openraid_core::steps::{OpName, Step, StepEvent, StepOwner, StepSubject};
 use openraid_units::{Instant, Sectors};
 
 use super::model::{StepModel, StoryModel};
@@ -24,9 +24,9 @@ struct Teller<'a> {
     /// Operations in the order in which they were made, and the slots that get their parity.
     ops: BTreeMap<OpName, (u32, SlotSet)>,
     /// Lines that have not ended: waits and computations by their owner, and commands.
-    waits: BTreeMap<Who, usize>,
-    computing: BTreeMap<Who, usize>,
-    commands: Vec<(Who, What, usize)>,
+    waits: BTreeMap<StepSubject, usize>,
+    computing: BTreeMap<StepSubject, usize>,
+    commands: Vec<(StepSubject, StepEvent, usize)>,
 }
 
 impl StoryModel {
@@ -62,12 +62,12 @@ impl StoryModel {
             span,
             began_ns: began.0,
             took_ns: end.map(|step| step.at.since(began).get()),
-            status: end.map(|step| status_of(&step.what)),
+            status: end.map(|step| status_of(&step.event)),
             whole: story.whole,
             steps: teller.lines,
             later: Vec::new(),
         };
-        if let Some(What::Arrived { kind, offset, len, .. }) = story.steps.first().map(|step| step.what) {
+        if let Some(StepEvent::Arrived { kind, offset, len, .. }) = story.steps.first().map(|step| step.event) {
             model.kind = kind_word(kind).into();
             if kind != RequestKind::Flush {
                 (model.offset_bytes, model.len_bytes) = (Some(offset.get()), Some(len));
@@ -78,12 +78,12 @@ impl StoryModel {
 }
 
 fn is_end(step: &Step) -> bool {
-    matches!(step.what, What::Replied { .. } | What::Done { .. })
+    matches!(step.event, StepEvent::Replied { .. } | StepEvent::Done { .. })
 }
 
-fn status_of(what: &What) -> String {
-    match what {
-        What::Replied { status } | What::Done { error: Some(status) } => status_word(*status).into(),
+fn status_of(event: &StepEvent) -> String {
+    match event {
+        StepEvent::Replied { status } | StepEvent::Done { error: Some(status) } => status_word(*status).into(),
         _ => "ok".into(),
     }
 }
@@ -94,12 +94,12 @@ impl Teller<'_> {
     }
 
     fn line(&mut self, step: &Step, word: &str, text: String) -> &mut StepModel {
-        let op = match step.who {
-            Who::Op(name) => self.ops.get(&name).map(|(number, _)| *number),
-            Who::Request(_) | Who::Entry(_) => None,
+        let op = match step.subject {
+            StepSubject::Op(name) => self.ops.get(&name).map(|(number, _)| *number),
+            StepSubject::Request(_) | StepSubject::Entry(_) => None,
         };
-        let entry = match step.who {
-            Who::Entry(entry) => Some(entry),
+        let entry = match step.subject {
+            StepSubject::Entry(entry) => Some(entry),
             _ => None,
         };
         let at_ns = self.since(step.at);
@@ -108,21 +108,21 @@ impl Teller<'_> {
     }
 
     fn take(&mut self, step: &Step) {
-        if let Some(wait) = self.waits.remove(&step.who) {
+        if let Some(wait) = self.waits.remove(&step.subject) {
             let since = self.since(step.at);
             self.lines[wait].took_ns = Some(since - self.lines[wait].at_ns);
         }
-        match step.what {
-            What::Arrived { .. }
-            | What::Received { .. }
-            | What::Cached { .. }
-            | What::Found { .. }
-            | What::Sending { .. }
-            | What::Replied { .. } => self.of_request(step),
-            What::Reason { reason, figure } => self.reason(step, reason, figure),
-            What::Made { .. } => self.made(step),
-            What::Planned { reason, rejected, parity, lost } => {
-                if let Who::Op(name) = step.who {
+        match step.event {
+            StepEvent::Arrived { .. }
+            | StepEvent::Received { .. }
+            | StepEvent::Cached { .. }
+            | StepEvent::Found { .. }
+            | StepEvent::Sending { .. }
+            | StepEvent::Replied { .. } => self.of_request(step),
+            StepEvent::Reason { reason, figure } => self.reason(step, reason, figure),
+            StepEvent::Made { .. } => self.made(step),
+            StepEvent::Planned { reason, rejected, parity, lost } => {
+                if let StepSubject::Op(name) = step.subject {
                     if let Some(op) = self.ops.get_mut(&name) {
                         op.1 = parity;
                     }
@@ -131,20 +131,20 @@ impl Teller<'_> {
                 line.reason = Some(reason.name().into());
             }
             // The wait that it ends has its time already.
-            What::Granted => {}
-            What::Asked { .. } => self.asked(step),
-            What::Ended { .. } => self.ended(step),
-            What::Computing { kind, columns, len } => {
+            StepEvent::Granted => {}
+            StepEvent::Asked { .. } => self.asked(step),
+            StepEvent::Ended { .. } => self.ended(step),
+            StepEvent::Computing { kind, columns, len } => {
                 self.line(step, job_word(kind), job_text(kind, columns, len));
-                self.computing.insert(step.who, self.lines.len() - 1);
+                self.computing.insert(step.subject, self.lines.len() - 1);
             }
-            What::Computed => {
-                if let Some(at) = self.computing.remove(&step.who) {
+            StepEvent::Computed => {
+                if let Some(at) = self.computing.remove(&step.subject) {
                     self.lines[at].took_ns = Some(self.since(step.at) - self.lines[at].at_ns);
                 }
             }
-            What::Logged { .. } | What::Sealed { .. } | What::Durable => self.of_journal(step),
-            What::Done { error } => {
+            StepEvent::Logged { .. } | StepEvent::Sealed { .. } | StepEvent::Durable => self.of_journal(step),
+            StepEvent::Done { error } => {
                 let text = error.map_or_else(|| "done".into(), |error| format!("failed: {}", status_word(error)));
                 self.line(step, "done", text);
             }
@@ -154,32 +154,32 @@ impl Teller<'_> {
     /// What happens to the request itself.
     fn of_request(&mut self, step: &Step) {
         let bytes = |len: u64| human(Bytes(len));
-        match step.what {
-            What::Arrived { kind: RequestKind::Flush, .. } => {
+        match step.event {
+            StepEvent::Arrived { kind: RequestKind::Flush, .. } => {
                 self.line(step, "arrived", "arrived: flush".into());
             }
-            What::Arrived { kind, offset, len, .. } => {
+            StepEvent::Arrived { kind, offset, len, .. } => {
                 let text = format!("arrived: {}: {} at byte {}", kind_word(kind), bytes(len), offset.get());
                 self.line(step, "arrived", text);
             }
-            What::Received { len } => {
+            StepEvent::Received { len } => {
                 self.line(step, "received", format!("payload has arrived: {}", bytes(len)));
             }
-            What::Cached { unit, len, entry, .. } => {
+            StepEvent::Cached { unit, len, entry, .. } => {
                 let promise = if entry == 0 { String::new() } else { format!(", in entry {entry} of the journal") };
                 let text = format!("{} taken into the cache, dirty unit {unit}{promise}", human(len.bytes()));
                 let line = self.line(step, "cached", text);
                 line.sectors = Some(len.get());
                 line.entry = (entry != 0).then_some(entry);
             }
-            What::Found { len } => {
+            StepEvent::Found { len } => {
                 let line = self.line(step, "found", format!("{} found in the cache", human(len.bytes())));
                 line.sectors = Some(len.get());
             }
-            What::Sending { len } => {
+            StepEvent::Sending { len } => {
                 self.line(step, "sent", format!("sent to the client: {}", bytes(len)));
             }
-            What::Replied { status } => {
+            StepEvent::Replied { status } => {
                 self.line(step, "replied", format!("the client has its answer: {}", status_word(status)));
             }
             _ => unreachable!("asked for steps of requests"),
@@ -188,12 +188,12 @@ impl Teller<'_> {
 
     /// What happens to a journal entry, and to the requests that wait for it.
     fn of_journal(&mut self, step: &Step) {
-        match step.what {
-            What::Logged { entry } => {
+        match step.event {
+            StepEvent::Logged { entry } => {
                 let text = format!("the data to be written are in entry {entry} of the journal");
                 self.line(step, "logged", text).entry = Some(entry);
             }
-            What::Sealed { sectors, records } => {
+            StepEvent::Sealed { sectors, records } => {
                 let text = format!(
                     "the entry is written to the journal: {}, {}",
                     counted(records.into(), "record", "records"),
@@ -202,7 +202,7 @@ impl Teller<'_> {
                 self.line(step, "journal", text).sectors = Some(sectors.get());
             }
             // The operation has the same step; one line is enough.
-            What::Durable if matches!(step.who, Who::Entry(_)) => {
+            StepEvent::Durable if matches!(step.subject, StepSubject::Entry(_)) => {
                 self.line(step, "durable", "the entry is durable".into());
             }
             _ => {}
@@ -210,12 +210,14 @@ impl Teller<'_> {
     }
 
     fn made(&mut self, step: &Step) {
-        let (Who::Op(name), What::Made { owner, set, work, place }) = (step.who, step.what) else { return };
+        let (StepSubject::Op(name), StepEvent::Made { owner, set, work, place }) = (step.subject, step.event) else {
+            return;
+        };
         let number = u32::try_from(self.ops.len() + 1).unwrap_or(u32::MAX);
         self.ops.insert(name, (number, SlotSet::EMPTY));
         let span = self.names.span(set).map_or_else(String::new, |span| format!("span {span}: "));
         let line = self.line(step, "operation", format!("{span}{}", made_text(work, place)));
-        if let For::Unit(_, why) = owner {
+        if let StepOwner::Unit(_, why) = owner {
             line.reason = Some(why.name().into());
             line.text.push_str(&format!(" ({})", why.text()));
         }
@@ -232,14 +234,14 @@ impl Teller<'_> {
         let text = if shows { format!("{} ({figure})", reason.text()) } else { reason.text().into() };
         self.line(step, word, text).reason = Some(reason.name().into());
         if word != "reason" {
-            self.waits.insert(step.who, self.lines.len() - 1);
+            self.waits.insert(step.subject, self.lines.len() - 1);
         }
     }
 
     fn asked(&mut self, step: &Step) {
-        let What::Asked { slot, drive, op, lba, len, .. } = step.what else { return };
-        let parity = match step.who {
-            Who::Op(name) => self.ops.get(&name).is_some_and(|(_, parity)| parity.contains(slot)),
+        let StepEvent::Asked { slot, drive, op, lba, len, .. } = step.event else { return };
+        let parity = match step.subject {
+            StepSubject::Op(name) => self.ops.get(&name).is_some_and(|(_, parity)| parity.contains(slot)),
             _ => false,
         };
         let member = drive_name(self.names, drive);
@@ -249,14 +251,14 @@ impl Teller<'_> {
         if len > Sectors::ZERO {
             (line.sector, line.sectors) = (Some(lba.get()), Some(len.get()));
         }
-        self.commands.push((step.who, step.what, self.lines.len() - 1));
+        self.commands.push((step.subject, step.event, self.lines.len() - 1));
     }
 
     fn ended(&mut self, step: &Step) {
-        let What::Ended { slot, drive, op, lba, len, asked, begun, ok } = step.what else { return };
-        let same = |(who, what, _): &(Who, What, usize)| {
-            let What::Asked { drive: other, op: other_op, lba: other_lba, .. } = *what else { return false };
-            *who == step.who && (other, other_op, other_lba) == (drive, op, lba)
+        let StepEvent::Ended { slot, drive, op, lba, len, asked, begun, ok } = step.event else { return };
+        let same = |(subject, event, _): &(StepSubject, StepEvent, usize)| {
+            let StepEvent::Asked { drive: other, op: other_op, lba: other_lba, .. } = *event else { return false };
+            *subject == step.subject && (other, other_op, other_lba) == (drive, op, lba)
         };
         let at = match self.commands.iter().position(same) {
             Some(place) => self.commands.remove(place).2,
@@ -264,8 +266,8 @@ impl Teller<'_> {
                 // A command of the journal, or one that began before the first step that is kept.
                 let member = drive_name(self.names, drive);
                 let at = Step { at: asked.max(self.began), ..*step };
-                let text = match step.who {
-                    Who::Entry(_) => format!("written to the journal's {member}: {}", human(len.bytes())),
+                let text = match step.subject {
+                    StepSubject::Entry(_) => format!("written to the journal's {member}: {}", human(len.bytes())),
                     _ => asked_text(op, slot, &member, lba, len, false),
                 };
                 let line = self.line(&at, asked_word(op), text);

@@ -22,7 +22,7 @@ use openraid_format::{MinorVersion, Uuid};
 use openraid_management::{NbdTlsRuns, Options};
 use openraid_nbd::PORT_DEFAULT;
 use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMember};
-use openraid_runtime::service::journal::{JournalRequest, Seen};
+use openraid_runtime::service::journal::{JournalRequest, JournalSighting};
 use openraid_runtime::service::{Accept, Listen, Nesting, Service};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::{Listener, Signals, Use};
@@ -337,7 +337,8 @@ fn open_journal(
     let last_uses = context.registry.last_uses()?;
     // Arrays that give their journal up do not need a newer one.
     let members = members.iter().filter(|_| !arguments.journal_lost);
-    let of_member = |probed: &ProbedMember| Seen::by_member(&probed.spec.text, probed.look.superblock.as_ref()?);
+    let of_member =
+        |probed: &ProbedMember| JournalSighting::by_member(&probed.spec.text, probed.look.superblock.as_ref()?);
     let seen = members.filter_map(|(_, probed)| of_member(probed)).collect();
     let request = JournalRequest { devices, controller, alone: arguments.journal_alone, last_uses, seen, open };
     server.open_journal(request)?.iter().for_each(|note| context.output.warn(note));

@@ -39,7 +39,7 @@ use held::HeldAnswers;
 pub use offers::Offer;
 use offers::{Offers, StatusCache};
 pub use wire::{check as check_offer, AllowedHosts, OfferError, PathState, Protocol};
-use wire::{ConnectionRole, ProtocolState, Spoken, Wire};
+use wire::{ConnectionRole, ListenerProtocol, ProtocolState, Wire};
 
 /// State that the parts of a shard share.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub const CONNECTION_CLASS: u64 = 2 << 56;
 #[derive(Debug)]
 struct Door {
     listener: Listener,
-    spoken: Spoken,
+    spoken: ListenerProtocol,
     rests_until: Option<Instant>,
 }
 
@@ -333,7 +333,7 @@ impl Exports {
         }
     }
 
-    fn on_accepted(&mut self, socket: Socket, spoken: Spoken, shared: &mut Shared) {
+    fn on_accepted(&mut self, socket: Socket, spoken: ListenerProtocol, shared: &mut Shared) {
         if self.stopping || !self.make_room(shared) {
             self.counters.refused += 1;
             return;

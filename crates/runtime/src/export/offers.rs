@@ -3,7 +3,7 @@
 use openraid_core::admin::Health;
 use openraid_units::{ArrayId, Bytes, Instant, Nanos};
 
-use super::wire::{AllowedHosts, Announced, PathState, ProtocolState};
+use super::wire::{AllowedHosts, Announcements, PathState, ProtocolState};
 use crate::control::Control;
 use crate::limits::STATUS_AGE_MAX;
 
@@ -37,7 +37,7 @@ pub struct Offer {
 #[derive(Debug, Default)]
 pub struct Offers {
     list: Vec<Offer>,
-    announced: Announced,
+    announced: Announcements,
 }
 
 impl Offers {
@@ -110,7 +110,7 @@ impl Offers {
 
     fn change(&mut self, change: impl FnOnce(&mut Vec<Offer>)) {
         change(&mut self.list);
-        self.announced = Announced::of(&self.list);
+        self.announced = Announcements::of(&self.list);
     }
 
     /// All offers, oldest first.
@@ -121,7 +121,7 @@ impl Offers {
 
     /// All offers in the forms of the protocols, in the order of [`Offers::list`].
     #[must_use]
-    pub fn announced(&self) -> &Announced {
+    pub fn announced(&self) -> &Announcements {
         &self.announced
     }
 }

@@ -12,7 +12,7 @@ use crate::limits::REPLIES_KEPT;
 
 /// A transfer whose bytes the kernel has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sent {
+pub struct SentTransfer {
     /// The engine's name for it.
     pub tag: Tag,
     /// Payload bytes of the request that are answered with it.
@@ -37,7 +37,7 @@ enum Queued {
     /// A range of the buffer.
     Bytes { start: usize, len: usize },
     /// Payload.
-    Frames { range: PoolRange, sent: Sent },
+    Frames { range: PoolRange, sent: SentTransfer },
 }
 
 impl Queued {
@@ -95,13 +95,13 @@ impl Output {
 
     /// Append payload.
     #[inline]
-    pub fn frames(&mut self, range: PoolRange, sent: Sent) {
+    pub fn frames(&mut self, range: PoolRange, sent: SentTransfer) {
         self.frame_bytes += range.len.get();
         self.queue.push_back(Queued::Frames { range, sent });
     }
 
     /// Send as much as the kernel accepts; `done` is called for each transfer that is sent.
-    pub fn send(&mut self, socket: &Socket, pool: &FramePool, mut done: impl FnMut(Sent)) -> SendResult {
+    pub fn send(&mut self, socket: &Socket, pool: &FramePool, mut done: impl FnMut(SentTransfer)) -> SendResult {
         let mut progress = false;
         while !self.queue.is_empty() {
             let count = self.queue.len().min(PIECES_PER_SEND_MAX);
@@ -131,7 +131,7 @@ impl Output {
         SendResult::Empty
     }
 
-    fn advance(&mut self, sent: usize, done: &mut impl FnMut(Sent)) {
+    fn advance(&mut self, sent: usize, done: &mut impl FnMut(SentTransfer)) {
         self.skip += sent;
         while let Some(first) = self.queue.front() {
             if self.skip < first.len() {
@@ -152,7 +152,7 @@ impl Output {
     }
 
     /// Drop the queue; `dropped` is called for each transfer that will not be sent.
-    pub fn abandon(&mut self, mut dropped: impl FnMut(Sent)) {
+    pub fn abandon(&mut self, mut dropped: impl FnMut(SentTransfer)) {
         for queued in self.queue.drain(..) {
             if let Queued::Frames { sent, .. } = queued {
                 dropped(sent);
@@ -178,7 +178,7 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().expect("socket pair");
         let socket = Socket::from(ours);
         let mut output = Output::default();
-        let sent = Sent { tag: Tag::new(TagKind::Transfer, 1, 2), len: 1 << 20, last: true };
+        let sent = SentTransfer { tag: Tag::new(TagKind::Transfer, 1, 2), len: 1 << 20, last: true };
         output.append(|bytes| bytes.extend_from_slice(b"head"));
         output.append(|bytes| bytes.extend_from_slice(b"er"));
         output.frames(range, sent);

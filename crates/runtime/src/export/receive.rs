@@ -10,7 +10,7 @@ use openraid_units::{Bytes, Token};
 use super::connection::{Connection, EarlyPayload, Turn};
 use super::offers::{Catalog, Offers, StatusCache};
 use super::stream;
-use super::wire::{CommandPayload, ConnectionRole, HostCommand, Incoming, ProtocolState, WireEvent, WireStep};
+use super::wire::{BytesDestination, CommandPayload, ConnectionRole, HostCommand, ProtocolState, WireEvent, WireStep};
 use super::{Exports, Shared};
 use crate::hosts::{HostRequest, Owner, Payload};
 use crate::limits::{
@@ -228,7 +228,7 @@ impl Batch<'_> {
 
     /// Copy the payload that came with its head into its frames. The rest of it comes from the socket directly.
     fn take_payload(&mut self, connection: &mut Connection, shared: &mut Shared) {
-        let Incoming::Frames(range) = connection.wire.incoming() else { return };
+        let BytesDestination::Frames(range) = connection.wire.incoming() else { return };
         let room = usize::try_from(range.len.get()).expect("frames are in memory");
         let bytes = &self.inbox[self.at..self.end.min(self.at + room)];
         if !bytes.is_empty() {

@@ -6,7 +6,7 @@ use openraid_sys::{Interest, PoolRange};
 use openraid_units::Bytes;
 
 use super::connection::Connection;
-use super::output::{SendResult, Sent};
+use super::output::{SendResult, SentTransfer};
 use super::wire::{DataPart, Ending};
 use super::{Exports, Shared};
 use crate::hosts::{HostRequest, Payload};
@@ -75,7 +75,8 @@ impl Exports {
                 out.extend_from_slice(&gathered);
             });
         }
-        let sent = Sent { tag: transfer.tag, len: gathered.len() as u64 + range.len.get(), last: transfer.last };
+        let sent =
+            SentTransfer { tag: transfer.tag, len: gathered.len() as u64 + range.len.get(), last: transfer.last };
         output.frames(range, sent);
         if let Some(part) = announced {
             output.append(|out| wire.data_tail(host, part, shared.pool.slice(range), out));

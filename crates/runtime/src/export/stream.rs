@@ -9,7 +9,7 @@ use openraid_sys::{FramePool, Interest, PoolRange, Progress};
 use openraid_units::Bytes;
 
 use super::connection::{Connection, EarlyPayload};
-use super::wire::{Arrival, Incoming};
+use super::wire::{Arrival, BytesDestination};
 use super::{Exports, Shared};
 use crate::limits::STREAM_BYTES_PER_ROUND_MAX;
 use crate::slab::Key;
@@ -90,16 +90,18 @@ fn run(connection: &mut Connection, shared: &mut Shared, scratch: &mut [u8]) -> 
         let Connection { wire, early, socket, output, .. } = connection;
         let incoming = wire.incoming();
         let progress = match incoming {
-            Incoming::Commands => return (State::Complete, moved),
-            Incoming::Unplaced => return (State::NoFrames, moved),
-            Incoming::Frames(_) if budget == 0 => return (State::NoBytes, moved),
-            Incoming::Frames(range) if early.rest().is_empty() => socket.receive_into_pool(&mut shared.pool, range),
-            Incoming::Frames(range) => Ok(Progress::Bytes(take_early(early, &mut shared.pool, range))),
-            Incoming::Unneeded(left) if early.rest().is_empty() => {
+            BytesDestination::Commands => return (State::Complete, moved),
+            BytesDestination::Unplaced => return (State::NoFrames, moved),
+            BytesDestination::Frames(_) if budget == 0 => return (State::NoBytes, moved),
+            BytesDestination::Frames(range) if early.rest().is_empty() => {
+                socket.receive_into_pool(&mut shared.pool, range)
+            }
+            BytesDestination::Frames(range) => Ok(Progress::Bytes(take_early(early, &mut shared.pool, range))),
+            BytesDestination::Unneeded(left) if early.rest().is_empty() => {
                 let room = scratch.len().min(left as usize);
                 socket.receive(&mut scratch[..room])
             }
-            Incoming::Unneeded(_) => {
+            BytesDestination::Unneeded(_) => {
                 let count = early.rest().len();
                 early.advance(count);
                 Ok(Progress::Bytes(count))
@@ -113,14 +115,14 @@ fn run(connection: &mut Connection, shared: &mut Shared, scratch: &mut [u8]) -> 
         moved = true;
         budget = budget.saturating_sub(count as u64);
         match incoming {
-            Incoming::Frames(range) => {
+            BytesDestination::Frames(range) => {
                 let bytes = shared.pool.slice(range.part(Bytes::ZERO, Bytes(count as u64)));
                 if let Some(arrival) = output.append(|out| wire.payload_came(bytes, out)) {
                     arrived(connection, arrival, shared);
                 }
             }
-            Incoming::Unneeded(_) => wire.payload_dropped(narrow(count)),
-            Incoming::Commands | Incoming::Unplaced => panic!("bug: no payload could come"),
+            BytesDestination::Unneeded(_) => wire.payload_dropped(narrow(count)),
+            BytesDestination::Commands | BytesDestination::Unplaced => panic!("bug: no payload could come"),
         }
     }
 }

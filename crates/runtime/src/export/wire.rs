@@ -43,7 +43,7 @@ pub enum Protocol {
 
 /// What the clients of one listener speak.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spoken {
+pub enum ListenerProtocol {
     /// Network block devices.
     Nbd,
     /// NVMe over TCP, at the listener with this number.
@@ -170,7 +170,7 @@ pub struct WireStep {
 
 /// The destination of the next bytes from the socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Incoming {
+pub enum BytesDestination {
     /// They are commands, for the parser.
     Commands,
     /// They are payload, for these frames.
@@ -204,10 +204,15 @@ impl Wire {
     /// The wire of a client that was just accepted, and whose connection has this key. The server's first bytes, if the protocol
     /// has any, are appended.
     #[must_use]
-    pub fn greet((spoken, key): (Spoken, Key), socket: &Socket, common: &ProtocolState, out: &mut Vec<u8>) -> Self {
+    pub fn greet(
+        (spoken, key): (ListenerProtocol, Key),
+        socket: &Socket,
+        common: &ProtocolState,
+        out: &mut Vec<u8>,
+    ) -> Self {
         match spoken {
-            Spoken::Nbd => Self::Nbd(NbdWire::greet(out)),
-            Spoken::Nvme(port) => {
+            ListenerProtocol::Nbd => Self::Nbd(NbdWire::greet(out)),
+            ListenerProtocol::Nvme(port) => {
                 let local = socket.local_address().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip());
                 Self::Nvme(Box::new(NvmeWire::new(common.nvme(), key, port, local)))
             }
@@ -235,7 +240,7 @@ impl Wire {
 
     /// The destination of the next bytes from the socket.
     #[must_use]
-    pub fn incoming(&self) -> Incoming {
+    pub fn incoming(&self) -> BytesDestination {
         match self {
             Self::Nbd(wire) => wire.incoming(),
             Self::Nvme(wire) => wire.incoming(),
@@ -377,15 +382,15 @@ impl ProtocolState {
     ///
     /// # Errors
     /// Too many addresses.
-    pub fn new(listeners: &[(Protocol, Option<SocketAddr>)]) -> Result<(Self, Vec<Spoken>), NvmeTargetError> {
+    pub fn new(listeners: &[(Protocol, Option<SocketAddr>)]) -> Result<(Self, Vec<ListenerProtocol>), NvmeTargetError> {
         let mut addresses = Vec::new();
         let spoken = listeners.iter().map(|(protocol, address)| match (protocol, address) {
             (Protocol::Nvme, Some(address)) => {
                 addresses.push(*address);
-                Spoken::Nvme(PortId(u16::try_from(addresses.len() - 1).unwrap_or(u16::MAX)))
+                ListenerProtocol::Nvme(PortId(u16::try_from(addresses.len() - 1).unwrap_or(u16::MAX)))
             }
             (Protocol::Nvme, None) => panic!("bug: NVMe over TCP has TCP addresses"),
-            (Protocol::Nbd, _) => Spoken::Nbd,
+            (Protocol::Nbd, _) => ListenerProtocol::Nbd,
         });
         let spoken = spoken.collect();
         let nvme = (!addresses.is_empty()).then(|| NvmeShared::new(&addresses)).transpose()?;
@@ -466,11 +471,11 @@ impl ProtocolState {
 
 /// The offers in the form in which each protocol announces them, in the order of the offers.
 #[derive(Debug, Default)]
-pub struct Announced {
+pub struct Announcements {
     nbd: Vec<ExportInfo>,
 }
 
-impl Announced {
+impl Announcements {
     /// The announcement of these offers.
     #[must_use]
     pub fn of(offers: &[Offer]) -> Self {

@@ -44,7 +44,7 @@ pub fn operation<'a>(command: &DriveCommand, metadata: &'a [u8], member: MemberS
 
 /// The command of a drive, to judge the meaning of its error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct FailedCommand {
     /// The command.
     pub op: DriveOp,
     /// Its first sector.
@@ -54,7 +54,7 @@ pub struct Asked {
 /// An error of the kernel as an error of a drive. `is_gone` says whether the device is gone: the kernel has many
 /// words for that, "no space left" among them, because a disk that was pulled has no sectors.
 #[must_use]
-pub fn drive_error(error: IoError, asked: Asked, is_gone: bool) -> DriveError {
+pub fn drive_error(error: IoError, asked: FailedCommand, is_gone: bool) -> DriveError {
     let fault = if is_gone { FaultKind::Gone } else { error.fault() };
     let advice = matches!(asked.op, DriveOp::Discard | DriveOp::WriteZeroes { .. });
     match fault {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn errors_of_the_kernel_mean_what_the_engine_can_act_on() {
         let lba = DriveLba(7);
-        let of = |number, op| drive_error(IoError::Os(Errno(number)), Asked { op, lba }, false);
+        let of = |number, op| drive_error(IoError::Os(Errno(number)), FailedCommand { op, lba }, false);
         const EIO: i32 = 5;
         const ENXIO: i32 = 6;
         const ENODEV: i32 = 19;
@@ -98,11 +98,12 @@ mod tests {
         assert_eq!(of(EOPNOTSUPP, DriveOp::Discard), DriveError::Unsupported);
         assert_eq!(of(EINVAL, DriveOp::WriteZeroes { may_discard: false }), DriveError::Unsupported);
         assert_eq!(of(EINVAL, DriveOp::Read), DriveError::Protocol);
-        let short = |is_gone| drive_error(IoError::Truncated { done: 512 }, Asked { op: DriveOp::Read, lba }, is_gone);
+        let short =
+            |is_gone| drive_error(IoError::Truncated { done: 512 }, FailedCommand { op: DriveOp::Read, lba }, is_gone);
         assert_eq!([false, true].map(short), [DriveError::Protocol, DriveError::Gone]);
         // A disk that was pulled has no sectors, and the kernel's word for a write there is "no space".
         for (number, op) in [(ENOSPC, DriveOp::Write { fua: true }), (EIO, DriveOp::Read), (EIO, DriveOp::Flush)] {
-            let error = drive_error(IoError::Os(Errno(number)), Asked { op, lba }, true);
+            let error = drive_error(IoError::Os(Errno(number)), FailedCommand { op, lba }, true);
             assert_eq!(error, DriveError::Gone, "{number} {op:?}");
         }
     }

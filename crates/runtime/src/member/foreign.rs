@@ -15,7 +15,7 @@ use openraid_format::{detect_foreign, ForeignKind, Stretch, FOREIGN_HEAD, FOREIG
 use openraid_sys::memory_file;
 use openraid_units::{Bytes, DriveLba, Sectors};
 
-use super::probe::{read_range, ProbeError, Read, ALIGN};
+use super::probe::{read_range, ProbeError, SectorReader, ALIGN};
 
 /// The places of `wipefs`. Users have no sbin in their path.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/wipefs", "/sbin/wipefs", "wipefs"];
@@ -96,7 +96,7 @@ pub struct Foreign {
 }
 
 /// Look at both ends of a drive.
-pub(super) fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Foreign, ProbeError> {
+pub(super) fn look(capacity: Sectors, read: &mut SectorReader<'_>) -> Result<Foreign, ProbeError> {
     let size = capacity.bytes();
     let head = Bytes(size.get().min(FOREIGN_HEAD.get()));
     let (head, bad_head) = read_end(DriveLba(0), head.sectors_floor(), capacity, read)?;
@@ -129,7 +129,7 @@ fn read_end(
     lba: DriveLba,
     len: Sectors,
     capacity: Sectors,
-    read: &mut Read<'_>,
+    read: &mut SectorReader<'_>,
 ) -> Result<(Vec<u8>, Option<Bytes>), ProbeError> {
     if let Ok(bytes) = read_range(lba, len, capacity, read) {
         return Ok((bytes, None));

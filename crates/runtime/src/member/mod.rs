@@ -17,7 +17,7 @@ pub mod remote;
 mod sparse;
 mod spec;
 
-pub use disk::{drive_error, info as disk_info, operation, Asked};
+pub use disk::{drive_error, info as disk_info, operation, FailedCommand};
 pub use foreign::{Foreign, Signature, SignatureKind};
 pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, OpenedMember, Storage};
 pub use openraid_sys::DeviceNames;

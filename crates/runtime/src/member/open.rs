@@ -288,7 +288,7 @@ fn open_remote(uri: &NbdUri, options: OpenOptions) -> Result<Remote, RemoteError
         read_only: options.usage != Use::Exclusive,
     };
     let mut remote = Remote::new(addresses, uri.export.clone(), options);
-    let mut waiting = Waiting::new()?;
+    let mut waiting = RemoteWait::new()?;
     // Each address is tried once; the caller's time limit ends an attempt without an answer.
     while !remote.is_up() {
         waiting.step(&mut remote)?;
@@ -301,18 +301,18 @@ fn open_remote(uri: &NbdUri, options: OpenOptions) -> Result<Remote, RemoteError
 }
 
 /// A place to wait for one remote member that is not in service.
-pub(super) struct Waiting {
+pub(super) struct RemoteWait {
     epoll: Epoll,
     events: Events,
     pool: FramePool,
-    done: Vec<super::remote::Done>,
+    done: Vec<super::remote::EndedCommand>,
 }
 
 /// Bytes of one read of a remote member while it is probed.
 const READ_BYTES_MAX: usize = 1 << 20;
 const SOCKET: u64 = 1;
 
-impl Waiting {
+impl RemoteWait {
     fn new() -> Result<Self, RemoteError> {
         let epoll = Epoll::new().map_err(RemoteError::Connect)?;
         let pool = FramePool::new(PoolOptions::of(Bytes(READ_BYTES_MAX as u64))).map_err(RemoteError::Connect)?;
@@ -383,7 +383,7 @@ impl Medium {
 }
 
 fn read_remote(remote: &mut Remote, lba: DriveLba, into: &mut [u8]) -> Result<(), RemoteError> {
-    let mut waiting = Waiting::new()?;
+    let mut waiting = RemoteWait::new()?;
     let now = clock::now();
     let arrived =
         remote.arrive(&mut Surroundings { epoll: &waiting.epoll, token: SOCKET, pool: &mut waiting.pool, now });

@@ -16,7 +16,7 @@ use openraid_core::events::{DriveError, DriveInfo};
 use openraid_sys::{FramePool, Member, MemberSlot, PoolRange};
 use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Instant, Nanos, Sectors, Tag};
 
-use super::remote::Done;
+use super::remote::EndedCommand;
 use super::sparse::SparseMemory;
 use super::ModelSpec;
 use crate::limits::PACED_MEMORY_MAX;
@@ -262,7 +262,7 @@ impl Paced {
         command: &DriveCommand,
         metadata: &[u8],
         pool: &mut FramePool,
-        done: &mut Vec<Done>,
+        done: &mut Vec<EndedCommand>,
     ) {
         self.ripen(now, done);
         let stored = match &mut self.content {
@@ -274,7 +274,7 @@ impl Paced {
     }
 
     /// The kernel has finished a command.
-    pub fn stored(&mut self, now: Instant, tag: Tag, result: Result<(), DriveError>, done: &mut Vec<Done>) {
+    pub fn stored(&mut self, now: Instant, tag: Tag, result: Result<(), DriveError>, done: &mut Vec<EndedCommand>) {
         let Some(place) = self.under.iter().position(|under| under.tag == tag) else { return };
         self.under[place].stored = Some(result);
         self.answer(place, now, done);
@@ -287,7 +287,7 @@ impl Paced {
     }
 
     /// Answer the commands that the drive would have finished by now, each at its own time.
-    pub fn ripen(&mut self, now: Instant, done: &mut Vec<Done>) {
+    pub fn ripen(&mut self, now: Instant, done: &mut Vec<EndedCommand>) {
         while let Some(at) = self.model.next().filter(|at| *at <= now) {
             self.model.advance(at, &mut self.ended);
             for tag in std::mem::take(&mut self.ended) {
@@ -299,7 +299,7 @@ impl Paced {
         }
     }
 
-    fn answer(&mut self, place: usize, now: Instant, done: &mut Vec<Done>) {
+    fn answer(&mut self, place: usize, now: Instant, done: &mut Vec<EndedCommand>) {
         let Under { tag, stored: Some(result), due: Some(due) } = self.under[place] else { return };
         self.under.swap_remove(place);
         self.lateness.note(now.since(due));

@@ -156,13 +156,13 @@ pub fn probe_md0(member: &mut OpenedMember, probed: &mut ProbedMember) -> Result
 }
 
 /// Reads whole sectors from a place.
-pub type Read<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), ProbeError> + 'a;
+pub type SectorReader<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), ProbeError> + 'a;
 
 /// Probe all readable parts.
 ///
 /// # Errors
 /// It cannot be read where a superblock would be.
-pub fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Look, ProbeError> {
+pub fn look(capacity: Sectors, read: &mut SectorReader<'_>) -> Result<Look, ProbeError> {
     let mut found = Look::of(foreign::look(capacity, read)?);
     for minor in MinorVersion::ALL {
         let Some(lba) = superblock_lba(minor, capacity) else { continue };
@@ -188,7 +188,7 @@ pub fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Look, ProbeError> 
 }
 
 /// A log that cannot be read is not an error here: the assembly decides what it means for the array.
-fn read_ppl(superblock: &Superblock, capacity: Sectors, read: &mut Read<'_>) -> Option<PplArea> {
+fn read_ppl(superblock: &Superblock, capacity: Sectors, read: &mut SectorReader<'_>) -> Option<PplArea> {
     let (lba, area) = superblock.ppl_area()?;
     let found = scan_ppl(area, superblock.set_uuid, |at, header| {
         let bytes = read_range(lba + at, PPL_HEADER_SECTORS, capacity, read)?;
@@ -207,7 +207,7 @@ pub(super) fn read_range(
     lba: DriveLba,
     len: Sectors,
     capacity: Sectors,
-    read: &mut Read<'_>,
+    read: &mut SectorReader<'_>,
 ) -> Result<Vec<u8>, ProbeError> {
     let start = lba.offset().round_down(ALIGN);
     let end = (lba.offset() + len).get().next_multiple_of(ALIGN.get()).min(capacity.get());
@@ -223,7 +223,7 @@ pub(super) fn read_range(
 fn read_bitmap(
     superblock: &Superblock,
     capacity: Sectors,
-    read: &mut Read<'_>,
+    read: &mut SectorReader<'_>,
     found: &mut Look,
 ) -> Result<(), ProbeError> {
     let Some((lba, room)) = superblock.bitmap_room(capacity) else { return Ok(()) };
@@ -256,7 +256,7 @@ fn read_bitmap(
 fn read_bad_blocks(
     superblock: &Superblock,
     capacity: Sectors,
-    read: &mut Read<'_>,
+    read: &mut SectorReader<'_>,
     found: &mut Look,
 ) -> Result<(), ProbeError> {
     // An area without entries is left as it was found: its bytes have no meaning.

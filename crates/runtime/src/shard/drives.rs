@@ -14,14 +14,14 @@ use openraid_units::{DriveId, Instant, Tag};
 use crate::control::Control;
 use crate::limits::BUSY_PAUSE;
 use crate::member::paced::{Content, Lateness, Paced, Store};
-use crate::member::remote::{Done, Remote, RemoteNews, Surroundings};
-use crate::member::{self, Asked, DeviceNames, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
+use crate::member::remote::{EndedCommand, Remote, RemoteNews, Surroundings};
+use crate::member::{self, DeviceNames, FailedCommand, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
 
 /// The token of a remote member's socket has this in its top byte.
 pub const REMOTE_CLASS: u64 = 3 << 56;
 
 #[derive(Debug)]
-enum Way {
+enum DriveBackend {
     Disk(MemberSlot),
     Ram(RamDisk),
     Remote(Box<Remote>),
@@ -34,7 +34,7 @@ struct Drive {
     info: DriveInfo,
     notes: Vec<String>,
     names: DeviceNames,
-    way: Way,
+    backend: DriveBackend,
     /// All writes go here.
     overlay: Option<Overlay>,
     /// Its device was found gone, and the engine knows.
@@ -77,7 +77,7 @@ pub struct Drives {
     backlog: VecDeque<(DriveCommand, Vec<u8>)>,
     retry_at: Option<Instant>,
     completed: Vec<Completed>,
-    done: Vec<Done>,
+    done: Vec<EndedCommand>,
     remotes: Vec<DriveId>,
     /// The news, collected after each round.
     news: Vec<(DriveId, RemoteNews)>,
@@ -160,11 +160,11 @@ impl Drives {
             Medium::Overlaid(medium) => (*medium, Some(Overlay::default())),
             medium => (medium, None),
         };
-        let way = match medium {
+        let backend = match medium {
             Medium::Overlaid(_) => panic!("bug: a member with two overlays"),
-            Medium::Ram(ram) => Way::Ram(ram),
+            Medium::Ram(ram) => DriveBackend::Ram(ram),
             Medium::Disk(disk) => match self.engine.attach(std::sync::Arc::clone(&disk)) {
-                Some(slot) => Way::Disk(slot),
+                Some(slot) => DriveBackend::Disk(slot),
                 None => {
                     let member = OpenedMember { spec, info, notes, medium: Medium::Disk(disk) };
                     return Err((AttachError::TooManyFiles, Box::new(member)));
@@ -183,7 +183,7 @@ impl Drives {
                     },
                 };
                 self.paced.push(drive);
-                Way::Paced(Box::new(Paced::new(model, content)))
+                DriveBackend::Paced(Box::new(Paced::new(model, content)))
             }
             Medium::Remote(mut remote) => {
                 let token = REMOTE_CLASS | u64::from(drive.0);
@@ -192,11 +192,11 @@ impl Drives {
                     return Err((AttachError::Exhausted(error), Box::new(member)));
                 }
                 self.remotes.push(drive);
-                Way::Remote(remote)
+                DriveBackend::Remote(remote)
             }
         };
         self.has_overlays |= overlay.is_some();
-        self.table[drive.index()] = Some(Drive { spec, info, notes, names, way, overlay, is_lost: false });
+        self.table[drive.index()] = Some(Drive { spec, info, notes, names, backend, overlay, is_lost: false });
         self.next = (drive.index() + 1) % count;
         Ok((drive, info))
     }
@@ -209,18 +209,18 @@ impl Drives {
         let gone = self.table[drive.index()].take();
         self.remotes.retain(|remote| *remote != drive);
         self.paced.retain(|paced| *paced != drive);
-        match gone.map(|drive| drive.way) {
-            Some(Way::Disk(slot)) => self.let_file_go(drive, slot),
-            Some(Way::Paced(paced)) => {
+        match gone.map(|drive| drive.backend) {
+            Some(DriveBackend::Disk(slot)) => self.let_file_go(drive, slot),
+            Some(DriveBackend::Paced(paced)) => {
                 if let Some(slot) = paced.file() {
                     self.let_file_go(drive, slot);
                 }
             }
-            Some(Way::Remote(mut remote)) => {
+            Some(DriveBackend::Remote(mut remote)) => {
                 remote.part_in_good_form(pool);
                 remote.leave(&mut Surroundings { epoll, token: REMOTE_CLASS | u64::from(drive.0), pool, now });
             }
-            Some(Way::Ram(_)) | None => {}
+            Some(DriveBackend::Ram(_)) | None => {}
         }
     }
 
@@ -231,9 +231,9 @@ impl Drives {
 
     /// Is the device of a drive gone? Never for a file, memory, or a remote member.
     fn is_gone(&self, drive: DriveId) -> bool {
-        match self.table[drive.index()].as_ref().map(|entry| &entry.way) {
-            Some(Way::Disk(slot)) => self.engine.is_gone(*slot),
-            Some(Way::Ram(_) | Way::Remote(_) | Way::Paced(_)) | None => false,
+        match self.table[drive.index()].as_ref().map(|entry| &entry.backend) {
+            Some(DriveBackend::Disk(slot)) => self.engine.is_gone(*slot),
+            Some(DriveBackend::Ram(_) | DriveBackend::Remote(_) | DriveBackend::Paced(_)) | None => false,
         }
     }
 
@@ -251,15 +251,15 @@ impl Drives {
     /// All drives for the status.
     pub fn views(&self) -> impl Iterator<Item = DriveView> + '_ {
         (0..).map(DriveId).zip(&self.table).filter_map(|(drive, entry)| {
-            let Drive { spec, info, notes, names, way, .. } = entry.as_ref()?;
-            let trouble = match way {
-                Way::Remote(remote) => remote.trouble().map(ToString::to_string),
-                Way::Disk(_) | Way::Ram(_) | Way::Paced(_) => None,
+            let Drive { spec, info, notes, names, backend, .. } = entry.as_ref()?;
+            let trouble = match backend {
+                DriveBackend::Remote(remote) => remote.trouble().map(ToString::to_string),
+                DriveBackend::Disk(_) | DriveBackend::Ram(_) | DriveBackend::Paced(_) => None,
             };
-            let is_back = matches!(way, Way::Remote(remote) if remote.serves());
-            let lateness = match way {
-                Way::Paced(paced) => Some(paced.lateness()),
-                Way::Disk(_) | Way::Ram(_) | Way::Remote(_) => None,
+            let is_back = matches!(backend, DriveBackend::Remote(remote) if remote.serves());
+            let lateness = match backend {
+                DriveBackend::Paced(paced) => Some(paced.lateness()),
+                DriveBackend::Disk(_) | DriveBackend::Ram(_) | DriveBackend::Remote(_) => None,
             };
             let notes = notes.iter().cloned().chain(lateness.map(|late| late.to_string())).collect();
             let load = DriveLoad::default();
@@ -288,19 +288,19 @@ impl Drives {
             }
             self.asked[command.tag.index() as usize] = Some(*command);
         }
-        match &mut drive.way {
-            Way::Ram(ram) => {
+        match &mut drive.backend {
+            DriveBackend::Ram(ram) => {
                 let result = ram.execute(command, metadata, pool);
                 if let Some(overlay) = &drive.overlay {
                     patch(overlay, command, pool);
                 }
                 control.drive_done(command.tag, result);
             }
-            Way::Disk(slot) => {
+            DriveBackend::Disk(slot) => {
                 let slot = *slot;
                 self.push(command, metadata, slot, pool, now);
             }
-            Way::Paced(paced) => {
+            DriveBackend::Paced(paced) => {
                 if command.lba.offset() + command.len > drive.info.capacity {
                     return control.drive_done(command.tag, Err(DriveError::Protocol));
                 }
@@ -309,7 +309,7 @@ impl Drives {
                     self.push(command, metadata, slot, pool, now);
                 }
             }
-            Way::Remote(remote) => {
+            DriveBackend::Remote(remote) => {
                 remote.submit(command, metadata, now);
                 self.unsubmitted = true;
             }
@@ -376,7 +376,7 @@ impl Drives {
                         self.retry_at.get_or_insert(now + BUSY_PAUSE);
                         continue;
                     }
-                    Err(member::drive_error(error, Asked { op: asked.op, lba: asked.lba }, is_gone))
+                    Err(member::drive_error(error, FailedCommand { op: asked.op, lba: asked.lba }, is_gone))
                 }
             };
             if !self.pace_answer(tag, result, now) {
@@ -393,8 +393,8 @@ impl Drives {
             return false;
         }
         let drive = self.asked[tag.index() as usize].expect("every command is noted").drive;
-        match self.table[drive.index()].as_mut().map(|entry| &mut entry.way) {
-            Some(Way::Paced(paced)) => {
+        match self.table[drive.index()].as_mut().map(|entry| &mut entry.backend) {
+            Some(DriveBackend::Paced(paced)) => {
                 paced.stored(now, tag, result, &mut self.done);
                 true
             }
@@ -430,9 +430,9 @@ impl Drives {
         epoll: &Epoll,
         pool: &mut FramePool,
         now: Instant,
-        act: impl FnOnce(&mut Remote, &mut Surroundings<'_>, &mut Vec<Done>),
+        act: impl FnOnce(&mut Remote, &mut Surroundings<'_>, &mut Vec<EndedCommand>),
     ) {
-        if let Some(Way::Remote(remote)) = self.table[drive.index()].as_mut().map(|entry| &mut entry.way) {
+        if let Some(DriveBackend::Remote(remote)) = self.table[drive.index()].as_mut().map(|entry| &mut entry.backend) {
             let token = REMOTE_CLASS | u64::from(drive.0);
             act(remote, &mut Surroundings { epoll, token, pool, now }, &mut self.done);
             let news = remote.take_news().into_iter().map(|news| (drive, news));
@@ -459,13 +459,13 @@ impl Drives {
     /// The time of the next call of [`Drives::on_time`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        let remotes = self.remotes.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.way {
-            Way::Remote(ref remote) => remote.next_deadline(),
-            Way::Disk(_) | Way::Ram(_) | Way::Paced(_) => None,
+        let remotes = self.remotes.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.backend {
+            DriveBackend::Remote(ref remote) => remote.next_deadline(),
+            DriveBackend::Disk(_) | DriveBackend::Ram(_) | DriveBackend::Paced(_) => None,
         });
-        let paced = self.paced.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.way {
-            Way::Paced(ref paced) => paced.next(),
-            Way::Disk(_) | Way::Ram(_) | Way::Remote(_) => None,
+        let paced = self.paced.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.backend {
+            DriveBackend::Paced(ref paced) => paced.next(),
+            DriveBackend::Disk(_) | DriveBackend::Ram(_) | DriveBackend::Remote(_) => None,
         });
         remotes.chain(paced).chain(self.retry_at).min()
     }
@@ -476,7 +476,8 @@ impl Drives {
             self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.on_time(around, done));
         }
         for drive in &self.paced {
-            if let Some(Way::Paced(paced)) = self.table[drive.index()].as_mut().map(|entry| &mut entry.way) {
+            if let Some(DriveBackend::Paced(paced)) = self.table[drive.index()].as_mut().map(|entry| &mut entry.backend)
+            {
                 paced.ripen(now, &mut self.done);
             }
         }
@@ -500,8 +501,8 @@ impl Drives {
         control: &mut Control,
         now: Instant,
     ) {
-        let file = match self.table[command.drive.index()].as_ref().map(|entry| &entry.way) {
-            Some(Way::Paced(paced)) => paced.file(),
+        let file = match self.table[command.drive.index()].as_ref().map(|entry| &entry.backend) {
+            Some(DriveBackend::Paced(paced)) => paced.file(),
             _ => None,
         };
         match file {
@@ -513,7 +514,7 @@ impl Drives {
     /// Disconnect from the remote members.
     pub fn part(&self, pool: &FramePool) {
         for entry in self.table.iter().flatten() {
-            if let Way::Remote(remote) = &entry.way {
+            if let DriveBackend::Remote(remote) = &entry.backend {
                 remote.part_in_good_form(pool);
             }
         }

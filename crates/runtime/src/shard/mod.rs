@@ -112,7 +112,7 @@ pub struct Shard {
     signals: Option<Signals>,
     news: mpsc::SyncSender<ServiceEvent>,
     news_lost: u64,
-    waiting: Slab<orders::Waiting>,
+    waiting: Slab<orders::WaitingCaller>,
     stopping: Option<stop::Stopping>,
     notes: Vec<String>,
     ended: bool,

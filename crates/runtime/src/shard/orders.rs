@@ -16,7 +16,7 @@ use crate::slab::Key;
 
 /// Callers that wait for an answer of the engine.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(super) enum WaitingCaller {
     /// A caller, for the answer itself.
     Caller(Answer<Result<AdminOutcome, AdminError>>),
     /// A caller, for the drive to be attached.
@@ -47,14 +47,14 @@ impl Shard {
             }
             Order::Attach(member, answer) => self.attach(*member, answer),
             Order::Detach(drive, answer) => {
-                self.ask(AdminCommand::DetachDrive { drive }, Waiting::Detach(drive, answer));
+                self.ask(AdminCommand::DetachDrive { drive }, WaitingCaller::Detach(drive, answer));
             }
             Order::LookForLost(answer) => {
                 let lost = self.drives.take_lost();
-                lost.iter().for_each(|drive| self.ask(AdminCommand::Lose { drive: *drive }, Waiting::Lost));
+                lost.iter().for_each(|drive| self.ask(AdminCommand::Lose { drive: *drive }, WaitingCaller::Lost));
                 let _ = answer.send(lost);
             }
-            Order::Admin(command, answer) => self.ask(*command, Waiting::Caller(answer)),
+            Order::Admin(command, answer) => self.ask(*command, WaitingCaller::Caller(answer)),
             Order::PlanReshape(array, goal, joining, answer) => {
                 let _ = answer.send(self.shared.control.plan_reshape(array, goal, &joining));
             }
@@ -117,7 +117,7 @@ impl Shard {
         is_clean
     }
 
-    pub(super) fn ask(&mut self, command: AdminCommand, waiting: Waiting) {
+    pub(super) fn ask(&mut self, command: AdminCommand, waiting: WaitingCaller) {
         let token = self.waiting.insert(waiting).token();
         self.shared.control.admin(token, command);
     }
@@ -126,7 +126,7 @@ impl Shard {
         let Shared { epoll, pool, now, .. } = &mut self.shared;
         match self.drives.attach(member, epoll, pool, *now) {
             Ok((drive, info)) => {
-                self.ask(AdminCommand::AttachDrive { drive, info }, Waiting::Attach(drive, answer));
+                self.ask(AdminCommand::AttachDrive { drive, info }, WaitingCaller::Attach(drive, answer));
             }
             Err((error, _)) => {
                 let _ = answer.send(Err(OrderError::Attach(error)));
@@ -139,24 +139,24 @@ impl Shard {
             panic!("bug: an answer to a command that was not given: {reply:?}")
         };
         match waiting {
-            Waiting::Caller(answer) => {
+            WaitingCaller::Caller(answer) => {
                 let _ = answer.send(reply.result);
             }
-            Waiting::Attach(drive, answer) => {
+            WaitingCaller::Attach(drive, answer) => {
                 if reply.result.is_err() {
                     self.let_go(drive);
                 }
                 let _ = answer.send(reply.result.map(|_| drive).map_err(OrderError::Refused));
             }
-            Waiting::Detach(drive, answer) => {
+            WaitingCaller::Detach(drive, answer) => {
                 if reply.result.is_ok() {
                     self.let_go(drive);
                 }
                 let _ = answer.send(reply.result.map(drop).map_err(OrderError::Refused));
             }
-            Waiting::Lost => {}
-            Waiting::Stop(array) => self.on_array_stopped(array, reply.result),
-            Waiting::StopJournal => self.ended = true,
+            WaitingCaller::Lost => {}
+            WaitingCaller::Stop(array) => self.on_array_stopped(array, reply.result),
+            WaitingCaller::StopJournal => self.ended = true,
         }
     }
 

@@ -3,7 +3,7 @@
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_units::{ArrayId, Instant};
 
-use super::orders::Waiting;
+use super::orders::WaitingCaller;
 use super::{ServiceEvent, Shard};
 use crate::limits::STOP_TIME_MAX;
 
@@ -72,12 +72,12 @@ impl Shard {
         match left.pop() {
             Some(array) => {
                 *waiting = true;
-                self.ask(AdminCommand::Stop { array }, Waiting::Stop(array));
+                self.ask(AdminCommand::Stop { array }, WaitingCaller::Stop(array));
                 self.run_round();
             }
             None if self.shared.control.journal().is_some() => {
                 self.stopping = Some(Stopping::Journal);
-                self.ask(AdminCommand::DetachJournal, Waiting::StopJournal);
+                self.ask(AdminCommand::DetachJournal, WaitingCaller::StopJournal);
                 self.run_round();
             }
             None => self.ended = true,

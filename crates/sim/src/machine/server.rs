@@ -111,13 +111,13 @@ impl Rate {
 /// A way for bytes: a row of servers that a transfer passes at the same time (cut-through). The transfer ends when the
 /// last server is done with it, and never before the previous transfer.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Way {
+pub struct BytePath {
     server: Server,
     rate: Rate,
     last: Instant,
 }
 
-impl Way {
+impl BytePath {
     /// A way that shares nothing with others.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn the_slowest_part_of_a_way_decides() {
         let mut shared = Server::default();
-        let mut way = Way::new(Rate { setup: Nanos(0), picos: 1000 });
+        let mut way = BytePath::new(Rate { setup: Nanos(0), picos: 1000 });
         let slow = Rate { setup: Nanos(0), picos: 2000 };
         assert_eq!(way.take(Instant(0), 100, Some((&mut shared, slow))), Instant(200));
         assert_eq!(way.take(Instant(0), 100, Some((&mut shared, slow))), Instant(400));

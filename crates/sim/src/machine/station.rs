@@ -8,7 +8,7 @@ use openraid_units::{DriveLba, Instant, Nanos, Sectors, Tag};
 use super::calendar::Calendar;
 use super::counters::MemberCounters;
 use super::parts::WayCost;
-use super::server::{Rate, Server, Way};
+use super::server::{BytePath, Rate, Server};
 use openraid_drives::{CommandCounts, DriveModel};
 
 fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Option<DriveCommand> {
@@ -29,8 +29,8 @@ pub(super) struct Flight {
 /// Two directions, and a part that both may share.
 #[derive(Clone, Debug)]
 pub(super) struct Ways {
-    read: Way,
-    write: Way,
+    read: BytePath,
+    write: BytePath,
     shared: Option<(Server, Rate)>,
     free: bool,
 }
@@ -38,8 +38,8 @@ pub(super) struct Ways {
 impl Ways {
     pub fn new(cost: &WayCost) -> Self {
         Self {
-            read: Way::new(cost.read),
-            write: Way::new(cost.write),
+            read: BytePath::new(cost.read),
+            write: BytePath::new(cost.write),
             shared: cost.shared.map(|rate| (Server::default(), rate)),
             free: cost.read.is_free() && cost.write.is_free() && cost.shared.is_none(),
         }

@@ -33,7 +33,7 @@ fn written(seed: u64, shape: Shape) -> (Rig, DriveId) {
 }
 
 /// An array to which a drive began to be added.
-struct Begun {
+struct BegunAppend {
     rig: Rig,
     drive: DriveId,
     /// The size before.
@@ -42,12 +42,12 @@ struct Begun {
 }
 
 /// An array with data, this number of events after a drive began to be added.
-fn begun(seed: u64, shape: Shape, events: u32) -> Begun {
+fn begun(seed: u64, shape: Shape, events: u32) -> BegunAppend {
     let (mut rig, drive) = written(seed, shape);
     let before = rig.status().capacity;
     let token = rig.world.start_append(rig.array, drive);
     rig.rest_or(events);
-    Begun { rig, drive, before, token }
+    BegunAppend { rig, drive, before, token }
 }
 
 fn join(rig: &mut Rig, drive: DriveId) {
@@ -78,7 +78,7 @@ fn a_cut_at_each_step_leaves_the_former_size_or_the_new_one() {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
             for step in 0.. {
-                let Begun { mut rig, drive, before, token } = begun(seed, shape, step);
+                let BegunAppend { mut rig, drive, before, token } = begun(seed, shape, step);
                 let is_answered = rig.world.take_answer(token).map(|answer| answer.result.expect("it joins")).is_some();
                 rig.cut_and_boot();
                 let now = rig.status().capacity;
@@ -107,7 +107,7 @@ fn a_drive_that_was_to_join_may_be_absent_at_the_next_start_and_come_back() {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
             for step in 0.. {
-                let Begun { mut rig, before, token, .. } = begun(seed, shape, step);
+                let BegunAppend { mut rig, before, token, .. } = begun(seed, shape, step);
                 if rig.world.take_answer(token).is_some() {
                     break;
                 }

@@ -4,7 +4,7 @@ use crate::support::journalled::Journalled;
 use openraid_core::actions::{DriveOp, JobKind};
 use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
-use openraid_core::steps::{Step, What, Who};
+use openraid_core::steps::{Step, StepEvent, StepSubject};
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::Sectors;
 
@@ -18,12 +18,12 @@ fn take_steps(rig: &mut Rig, at: u64) -> Vec<Step> {
     rig.world.controller().steps().copied().collect()
 }
 
-fn position(steps: &[Step], is_it: impl Fn(&What) -> bool) -> usize {
-    steps.iter().position(|step| is_it(&step.what)).unwrap_or_else(|| panic!("it is not there: {steps:#?}"))
+fn position(steps: &[Step], is_it: impl Fn(&StepEvent) -> bool) -> usize {
+    steps.iter().position(|step| is_it(&step.event)).unwrap_or_else(|| panic!("it is not there: {steps:#?}"))
 }
 
-fn gives(reason: Reason) -> impl Fn(&What) -> bool {
-    move |what| matches!(what, What::Reason { reason: told, .. } if *told == reason)
+fn gives(reason: Reason) -> impl Fn(&StepEvent) -> bool {
+    move |event| matches!(event, StepEvent::Reason { reason: told, .. } if *told == reason)
 }
 
 #[test]
@@ -35,21 +35,21 @@ fn a_write_tells_its_record_in_the_partial_parity_log_and_its_wait_for_the_one_b
     take_steps(&mut rig, 48 << 10);
     for (turn, at) in [0, 4096].into_iter().enumerate() {
         let mut steps = take_steps(&mut rig, at);
-        let planned = position(&steps, |what| matches!(what, What::Planned { .. }));
-        let op = steps[planned].who;
-        assert!(matches!(op, Who::Op(_)));
-        steps.retain(|step| step.who == op);
-        let sum = position(&steps, |what| matches!(what, What::Computing { kind: JobKind::Checksum, .. }));
-        let summed = sum + position(&steps[sum..], |what| *what == What::Computed);
+        let planned = position(&steps, |event| matches!(event, StepEvent::Planned { .. }));
+        let op = steps[planned].subject;
+        assert!(matches!(op, StepSubject::Op(_)));
+        steps.retain(|step| step.subject == op);
+        let sum = position(&steps, |event| matches!(event, StepEvent::Computing { kind: JobKind::Checksum, .. }));
+        let summed = sum + position(&steps[sum..], |event| *event == StepEvent::Computed);
         let logged = position(&steps, gives(Reason::PartialParityLogged));
-        let durable = position(&steps, |what| *what == What::Durable);
-        let written = position(&steps, |what| matches!(what, What::Asked { op: DriveOp::Write { .. }, .. }));
+        let durable = position(&steps, |event| *event == StepEvent::Durable);
+        let written = position(&steps, |event| matches!(event, StepEvent::Asked { op: DriveOp::Write { .. }, .. }));
         let at = |place: usize| steps[place].at;
         assert!(summed < logged && logged < durable && durable < written, "{steps:#?}");
         assert!(at(logged) < at(durable), "the log takes its time: {steps:#?}");
         assert_eq!(at(durable), at(written), "{steps:#?}");
         let waits: Vec<usize> =
-            (0..steps.len()).filter(|place| gives(Reason::WaitedForPartialParityLog)(&steps[*place].what)).collect();
+            (0..steps.len()).filter(|place| gives(Reason::WaitedForPartialParityLog)(&steps[*place].event)).collect();
         match turn {
             // The log is free.
             0 => assert_eq!((waits.len(), at(summed)), (0, at(logged)), "{steps:#?}"),
@@ -72,13 +72,13 @@ fn the_first_write_after_quiet_tells_its_wait_for_the_journal() {
     };
     let steps = take_steps(&mut machine.rig, 0);
     let wait = position(&steps, gives(Reason::WaitedForJournalStart));
-    let cached = position(&steps, |what| matches!(what, What::Cached { .. }));
-    assert_eq!((wait + 1, steps[wait].who), (cached, steps[cached].who), "{steps:#?}");
+    let cached = position(&steps, |event| matches!(event, StepEvent::Cached { .. }));
+    assert_eq!((wait + 1, steps[wait].subject), (cached, steps[cached].subject), "{steps:#?}");
     // Members are flushed; then the superblocks of the journal and of the members are written.
     assert!(steps[wait].at < steps[cached].at, "{steps:#?}");
     assert_eq!(count(&machine.rig), 1, "however often it was looked at");
     let steps = take_steps(&mut machine.rig, 4096);
-    assert!(!steps.iter().any(|step| gives(Reason::WaitedForJournalStart)(&step.what)), "{steps:#?}");
+    assert!(!steps.iter().any(|step| gives(Reason::WaitedForJournalStart)(&step.event)), "{steps:#?}");
     assert_eq!(count(&machine.rig), 1);
     machine.rig.rest();
     machine.rig.judge();

@@ -8,7 +8,7 @@ use crate::actions::{Data, DriveCommand, DriveOp, IoClass};
 use crate::frames::Run;
 use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;
-use crate::steps::What;
+use crate::steps::StepEvent;
 
 /// The owner of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -205,16 +205,16 @@ impl Command {
     }
 
     /// The step of its beginning, for stories.
-    pub(crate) fn asked_step(&self, waits: bool) -> What {
+    pub(crate) fn asked_step(&self, waits: bool) -> StepEvent {
         let Self { slot, drive, op, lba, len, .. } = *self;
-        What::Asked { slot, drive, op, lba, len, waits }
+        StepEvent::Asked { slot, drive, op, lba, len, waits }
     }
 
     /// The step of its end, for stories.
-    pub(crate) fn ended_step(&self, ok: bool) -> What {
+    pub(crate) fn ended_step(&self, ok: bool) -> StepEvent {
         let Self { slot, drive, op, lba, len, asked, issued, .. } = *self;
         // A command that was never issued was given up in the queue.
-        What::Ended { slot, drive, op, lba, len, asked, begun: issued.unwrap_or(asked), ok }
+        StepEvent::Ended { slot, drive, op, lba, len, asked, begun: issued.unwrap_or(asked), ok }
     }
 
     /// The command as the driver gets it.

@@ -5,7 +5,7 @@ use openraid_units::{PoolOffset, Tag, TagKind};
 use crate::actions::{JobColumn, JobKind, ParityJob};
 use crate::call::Call;
 use crate::io::state::ops::Ops;
-use crate::steps::What;
+use crate::steps::StepEvent;
 
 /// A computation over the columns of the arena from a place on.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl Ops {
         let tag = Tag::new(TagKind::Job, index, self.generation(index));
         actions.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len, p, q });
         self[index].pending += 1;
-        call.trace().op(self, index, || What::Computing { kind, columns: columns_len, len });
+        call.trace().op(self, index, || StepEvent::Computing { kind, columns: columns_len, len });
     }
 
     /// Request a copy of `len` bytes from `old` to `at`.

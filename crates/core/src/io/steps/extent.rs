@@ -14,7 +14,7 @@ use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::{hold_for_commands, CacheStep};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
-use crate::steps::What;
+use crate::steps::StepEvent;
 
 /// The part of a mirror from `at` on, of which each copy can be read as a whole or not at all.
 #[cold]
@@ -86,7 +86,7 @@ impl OpIo<'_> {
             } else {
                 self.copy_chosen((set, side), at, &fragment, len, reason);
             }
-            self.trace_op(index, || What::Reason { reason, figure: 0 });
+            self.trace_op(index, || StepEvent::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
             self.issue_read(index, range, SlotSet::EMPTY);
             done += len;
@@ -185,7 +185,7 @@ impl OpIo<'_> {
         let mirrored = self.sets.get(set).shape().is_mirror();
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
         self.sets.get_mut(set).reasons.count(reason);
-        self.trace_op(index, || What::Reason { reason, figure: 0 });
+        self.trace_op(index, || StepEvent::Reason { reason, figure: 0 });
         let mut done = Sectors::ZERO;
         while done < whole {
             let payload = base.map_or(PoolOffset::ZERO, |base| base + done.bytes());

@@ -21,7 +21,7 @@ use crate::io::state::ops::Ops;
 use crate::journal::Journal;
 use crate::reason::{FailReason, Reason};
 use crate::requests::Requests;
-use crate::steps::What;
+use crate::steps::StepEvent;
 use openraid_units::PoolOffset;
 
 /// See the module header.
@@ -58,8 +58,8 @@ impl OpIo<'_> {
 
     /// Record a step of an operation, if steps are kept.
     #[inline(always)]
-    pub(super) fn trace_op(&mut self, index: u32, what: impl FnOnce() -> What) {
-        self.call.trace().op(self.ops, index, what);
+    pub(super) fn trace_op(&mut self, index: u32, event: impl FnOnce() -> StepEvent) {
+        self.call.trace().op(self.ops, index, event);
     }
 
     /// See [`Sets::fail_member`].

@@ -20,7 +20,7 @@ use crate::ppl::area::record_for;
 use crate::ppl::log::{push_partial, push_partial_sum};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
-use crate::steps::What;
+use crate::steps::StepEvent;
 
 /// Progress of the rows in work of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -213,7 +213,7 @@ impl OpIo<'_> {
             let (set, stripe) = (op.set, op.rows_of().stripe);
             self.call.trace().note(self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
-            self.trace_op(index, || What::Planned { reason, rejected: 0, parity, lost });
+            self.trace_op(index, || StepEvent::Planned { reason, rejected: 0, parity, lost });
         }
         let op = &self.ops[index];
         let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));
@@ -314,7 +314,7 @@ impl OpIo<'_> {
         }
         self.call.trace().note(self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
         let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
-        self.trace_op(index, || What::Planned { reason, rejected, parity, lost });
+        self.trace_op(index, || StepEvent::Planned { reason, rejected, parity, lost });
         let op = &mut self.ops[index];
         (op.method, op.phase) = (plan.method, Phase::ReadingOld);
         op.plan = Plan { read: plan.read, lost: plan.lost, parity: plan.parity, write: plan.write };

@@ -27,7 +27,7 @@ use crate::limits::FRAME_BYTES;
 use crate::ppl::log::end_record;
 use crate::reason::Reason;
 use crate::requests::Requests;
-use crate::steps::{For, Place, What, Who};
+use crate::steps::{Place, StepEvent, StepOwner, StepSubject};
 use crate::trace::Trace;
 
 fn is_one_block(sets: &Sets, op: &Op) -> bool {
@@ -65,15 +65,15 @@ fn trace_made(ops: &mut Ops, by: (&Sets, &Requests, &Cache), trace: &mut Trace, 
 fn trace_op_made(ops: &mut Ops, (sets, requests, cache): (&Sets, &Requests, &Cache), trace: &mut Trace, index: u32) {
     let op = ops[index];
     let owner = match op.works_for {
-        WorksFor::Op(parent) | WorksFor::Move(parent) => For::Op(op_name(ops, parent)),
+        WorksFor::Op(parent) | WorksFor::Move(parent) => StepOwner::Op(op_name(ops, parent)),
         WorksFor::Set => {
             let data = op.destage();
             let start = cache.start_of_unit(data.unit);
-            For::Unit(unit_number(sets.get(op.set).shape(), start), data.why)
+            StepOwner::Unit(unit_number(sets.get(op.set).shape(), start), data.why)
         }
-        WorksFor::Request(request) => For::Request(requests.get(request).number()),
-        WorksFor::Gather(gather) => For::Request(requests.first_of_gather(gather)),
-        WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(requests.of_piece(piece).number()),
+        WorksFor::Request(request) => StepOwner::Request(requests.get(request).number()),
+        WorksFor::Gather(gather) => StepOwner::Request(requests.first_of_gather(gather)),
+        WorksFor::Piece(piece) | WorksFor::Ahead(piece) => StepOwner::Request(requests.of_piece(piece).number()),
     };
     let Some(work) = work_of(&op) else { return };
     let place = match &op.footprint {
@@ -87,7 +87,7 @@ fn trace_op_made(ops: &mut Ops, (sets, requests, cache): (&Sets, &Requests, &Cac
         Footprint::Member(_) => return,
     };
     let name = op_name(ops, index);
-    trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
+    trace.step(StepSubject::Op(name), StepEvent::Made { owner, set: op.set, work, place });
 }
 
 impl OpIo<'_> {
@@ -131,7 +131,7 @@ pub(crate) fn on_job(ops: &mut Ops, trace: &mut Trace, tag: Tag, verdict: Verdic
         ops.wake(key.index);
     }
     if through && computing {
-        trace.op(ops, key.index, || What::Computed);
+        trace.op(ops, key.index, || StepEvent::Computed);
     }
 }
 
@@ -245,7 +245,7 @@ impl OpIo<'_> {
         match self.ops[index].phase {
             Phase::Start => self.lock_op(index),
             Phase::Locking => {
-                self.trace_op(index, || What::Granted);
+                self.trace_op(index, || StepEvent::Granted);
                 self.on_locked(index)
             }
             _ => self.on_edges(index),
@@ -381,7 +381,7 @@ impl OpIo<'_> {
         }
         let op = &self.ops[index];
         let error = op.error();
-        self.call.trace().op(self.ops, index, || What::Done { error });
+        self.call.trace().op(self.ops, index, || StepEvent::Done { error });
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
         let epoch = op.epoch.expect("it was begun");
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };

@@ -3,7 +3,7 @@
 use super::super::words::{size, time};
 use super::super::{shown, ReadError};
 use super::options::{default_only, engine, is_passed_over, Engine, DEFAULT_ENGINE};
-use super::Given;
+use super::JobOption;
 use crate::load::{AccessLine, AccessManner, AccessSpec};
 use openraid_units::Nanos;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct FioJob {
 /// An option with its value.
 #[derive(Clone, Copy)]
 struct Word<'a> {
-    given: &'a Given,
+    given: &'a JobOption,
     value: &'a str,
 }
 
@@ -62,10 +62,10 @@ type Sizes = Vec<(u32, u8)>;
 ///
 /// # Errors
 /// The first option that is not understood; then one that contradicts another.
-pub(super) fn job(line: u64, name: &str, given: &[Given]) -> Result<FioJob, ReadError> {
+pub(super) fn job(line: u64, name: &str, given: &[JobOption]) -> Result<FioJob, ReadError> {
     // As in fio, the last of several counts, whatever its name.
-    let last: BTreeMap<&str, &Given> = given.iter().map(|given| (canonical(&given.key), given)).collect();
-    let mut last: Vec<(&str, &Given)> = last.into_iter().collect();
+    let last: BTreeMap<&str, &JobOption> = given.iter().map(|given| (canonical(&given.key), given)).collect();
+    let mut last: Vec<(&str, &JobOption)> = last.into_iter().collect();
     last.sort_by_key(|(_, given)| given.line);
     let mut options = Options::default();
     for (key, given) in last {
@@ -147,7 +147,7 @@ impl<'a> Word<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn take(&mut self, key: &str, given: &'a Given) -> Result<(), ReadError> {
+    fn take(&mut self, key: &str, given: &'a JobOption) -> Result<(), ReadError> {
         let error = |reason: String| Err(ReadError::at(given.line, reason));
         if is_passed_over(key) || key == "kb_base" {
             return Ok(());

@@ -31,7 +31,7 @@ pub struct FioSection {
 
 /// An option as it stands in a file.
 #[derive(Clone, Debug)]
-struct Given {
+struct JobOption {
     line: u64,
     key: String,
     /// The text after the equals sign; empty if there is none.
@@ -44,7 +44,7 @@ struct Given {
 #[derive(Default)]
 struct Sections {
     /// The options of all `[global]` sections so far; the jobs after them have these.
-    global: Vec<Given>,
+    global: Vec<JobOption>,
     done: Vec<FioSection>,
     /// Number of the line of each job.
     lines: Vec<u64>,
@@ -57,7 +57,7 @@ struct Section {
     /// Name of the job; none for `[global]`.
     job: Option<String>,
     /// Options of the section alone.
-    options: Vec<Given>,
+    options: Vec<JobOption>,
 }
 
 /// Reads a job file.
@@ -122,7 +122,7 @@ impl Sections {
         }
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-        section.options.push(Given { line, key, value, prefixes: Prefixes::default() });
+        section.options.push(JobOption { line, key, value, prefixes: Prefixes::default() });
         Ok(())
     }
 

@@ -23,7 +23,7 @@ const BANDS_TO: u64 = 10_000_000_000;
 type OfSlice = fn(&Slice) -> u64;
 
 /// The latency of all repetitions of a subject together.
-struct Known {
+struct SubjectLatency {
     subject: ReportSubject,
     summary: LatencySummary,
     histogram: Histogram,
@@ -31,7 +31,7 @@ struct Known {
 }
 
 /// One entry for each subject that has results.
-fn known(trials: &[&CellTrial]) -> Vec<Known> {
+fn known(trials: &[&CellTrial]) -> Vec<SubjectLatency> {
     let mut found = Vec::new();
     for (subject, of_subject) in grouped(trials, subject) {
         let results: Vec<_> = of_subject.iter().filter_map(|trial| trial.outcome.result()).collect();
@@ -44,7 +44,7 @@ fn known(trials: &[&CellTrial]) -> Vec<Known> {
         };
         if summary.count > 0 {
             let unsteady = results.iter().any(|result| result.is_unsteady());
-            found.push(Known { subject, summary, histogram, unsteady });
+            found.push(SubjectLatency { subject, summary, histogram, unsteady });
         }
     }
     found
@@ -110,7 +110,7 @@ fn exact(ns: u64) -> String {
     }
 }
 
-fn percentiles(known: &[Known]) -> Chart {
+fn percentiles(known: &[SubjectLatency]) -> Chart {
     let slow = known.iter().any(|one| one.summary.mean_ns >= MILLISECOND_NS);
     let (unit, divisor) = if slow { ("ms", 1e6) } else { ("us", 1e3) };
     let series = known.iter().map(|one| {
@@ -157,8 +157,8 @@ fn words(band: &Range<u64>) -> String {
 }
 
 /// Shares of requests by band and array. Empty bands at both ends are left out.
-fn heat(known: &[Known]) -> Heat {
-    let known: Vec<&Known> = known.iter().filter(|one| one.histogram.count() > 0).collect();
+fn heat(known: &[SubjectLatency]) -> Heat {
+    let known: Vec<&SubjectLatency> = known.iter().filter(|one| one.histogram.count() > 0).collect();
     let mut rows: Vec<(String, Vec<f64>)> = bands()
         .iter()
         .map(|band| (words(band), known.iter().map(|one| one.histogram.share(band.clone()) * 100.0).collect()))
@@ -174,7 +174,7 @@ fn heat(known: &[Known]) -> Heat {
 }
 
 /// The band with most requests of each array.
-fn most(known: &[Known]) -> String {
+fn most(known: &[SubjectLatency]) -> String {
     let bands = bands();
     let shares = known.iter().filter(|one| one.histogram.count() > 0).filter_map(|one| {
         let shares = bands.iter().map(|band| (one.histogram.share(band.clone()), band));
@@ -211,7 +211,7 @@ mod tests {
         }
         let summary = LatencySummary::of(&histogram);
         let subject = ReportSubject::from("raid5x4".parse::<crate::cell::Subject>().unwrap());
-        let known = [Known { subject, summary, histogram, unsteady: false }];
+        let known = [SubjectLatency { subject, summary, histogram, unsteady: false }];
         let heat = heat(&known);
         assert_eq!((heat.rows[0].as_str(), heat.shares[0][0]), ("2 ms to 5 ms", 60.0));
         assert_eq!((heat.rows[3].as_str(), heat.shares[3][0]), ("20 ms to 50 ms", 30.0));

@@ -285,7 +285,7 @@ fn state_words(state: ArrayState) -> String {
 /// M31: figures by the state of the array, and their share of the healthy figure.
 pub fn states(section: &mut ReportSection, all: &[&CellTrial]) {
     let columns: Vec<ArrayState> = grouped(all, |spec| spec.state).into_iter().map(|group| group.0).collect();
-    let mut left = Left::default();
+    let mut left = StateShares::default();
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
         let names: Vec<String> = varying(&trials).into_iter().map(|(name, _)| name).collect();
         let figure = Figure::of_pattern(&pattern);
@@ -322,19 +322,19 @@ pub fn states(section: &mut ReportSection, all: &[&CellTrial]) {
 }
 
 /// The lowest and the highest share of the healthy speed that an array keeps in a state.
-type Kept = (ReportSubject, String, f64, f64);
+type HealthyShare = (ReportSubject, String, f64, f64);
 
 /// What arrays keep, by state.
 #[derive(Default)]
-struct Left {
+struct StateShares {
     /// Shares of which both results were steady.
-    steady: Vec<Kept>,
-    all: Vec<Kept>,
+    steady: Vec<HealthyShare>,
+    all: Vec<HealthyShare>,
     /// Number of shares with a result that was not steady.
     unsteady: usize,
 }
 
-impl Left {
+impl StateShares {
     fn note(&mut self, name: &ReportSubject, state: &str, share: f64, unsteady: bool) {
         if !share.is_finite() {
             return;
@@ -348,7 +348,7 @@ impl Left {
     }
 
     /// The shares to report: without unsteady results if there are others.
-    fn told(&self) -> &[Kept] {
+    fn told(&self) -> &[HealthyShare] {
         if self.steady.is_empty() {
             &self.all
         } else {
@@ -368,7 +368,7 @@ impl Left {
 }
 
 /// The lowest and the highest share that any load keeps, by state.
-fn answer(left: &[Kept], doubt: &str) -> String {
+fn answer(left: &[HealthyShare], doubt: &str) -> String {
     let mut states: Vec<(&str, f64, f64)> = Vec::new();
     for (_, state, low, high) in left {
         match states.iter_mut().find(|(known, ..)| known == state) {
@@ -385,7 +385,7 @@ fn answer(left: &[Kept], doubt: &str) -> String {
     format!("Arrays keep {words}, depending on level and load.{doubt}")
 }
 
-fn state_rows(trials: &[&CellTrial], columns: &[ArrayState], figure: Figure, left: &mut Left) -> Vec<ReportRow> {
+fn state_rows(trials: &[&CellTrial], columns: &[ArrayState], figure: Figure, left: &mut StateShares) -> Vec<ReportRow> {
     let lower = figure.axis().better == super::super::data::Better::Lower;
     let mut rows = Vec::new();
     for (array, of_array) in grouped(trials, |spec| spec.subject) {
@@ -411,7 +411,7 @@ fn state_rows(trials: &[&CellTrial], columns: &[ArrayState], figure: Figure, lef
 }
 
 /// Notes the lowest and the highest share in a state.
-fn note(left: &mut Vec<Kept>, name: &ReportSubject, state: &str, share: f64) {
+fn note(left: &mut Vec<HealthyShare>, name: &ReportSubject, state: &str, share: f64) {
     match left.iter_mut().find(|(known, of, ..)| known == name && of == state) {
         Some((_, _, low, high)) => (*low, *high) = (low.min(share), high.max(share)),
         None => left.push((name.clone(), state.to_owned(), share, share)),

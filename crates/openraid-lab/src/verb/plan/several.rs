@@ -19,8 +19,8 @@ pub(super) struct PlannedMachine {
     drives: u16,
     drive: String,
     bus: String,
-    levels: Vec<Level>,
-    recommendation: Option<Chosen>,
+    levels: Vec<PlanLevel>,
+    recommendation: Option<ChosenArray>,
     #[serde(default)]
     prices: Vec<Price>,
 }
@@ -32,13 +32,13 @@ struct Price {
 }
 
 #[derive(Deserialize)]
-struct Chosen {
+struct ChosenArray {
     array: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Level {
+enum PlanLevel {
     Possible(Box<Possible>),
     Impossible {},
 }
@@ -77,8 +77,8 @@ pub(super) fn machines(plans: &[MachinePlan]) -> Vec<PlannedMachine> {
 
 fn machine(body: &MachinePlan) -> PlannedMachine {
     let level = |planned: &Planned| match planned {
-        Planned::Impossible { .. } => Level::Impossible {},
-        Planned::Possible(plan) => Level::Possible(Box::new(Possible {
+        Planned::Impossible { .. } => PlanLevel::Impossible {},
+        Planned::Possible(plan) => PlanLevel::Possible(Box::new(Possible {
             array: plan.array.to_string(),
             capacity: plan.capacity,
             healthy: Healthy { iops: plan.healthy.iops, mean_ms: plan.healthy.mean_ms },
@@ -92,7 +92,7 @@ fn machine(body: &MachinePlan) -> PlannedMachine {
         drive: body.drive.clone(),
         bus: body.bus.clone(),
         levels: body.levels.iter().map(level).collect(),
-        recommendation: body.recommendation.as_ref().map(|chosen| Chosen { array: chosen.array().to_owned() }),
+        recommendation: body.recommendation.as_ref().map(|chosen| ChosenArray { array: chosen.array().to_owned() }),
         prices: body.prices.iter().map(|price| Price { array: price.array.clone(), per_tb: price.per_tb }).collect(),
     }
 }
@@ -124,8 +124,8 @@ impl Possible {
 impl PlannedMachine {
     fn possible(&self) -> impl Iterator<Item = &Possible> {
         self.levels.iter().filter_map(|level| match level {
-            Level::Possible(plan) => Some(&**plan),
-            Level::Impossible {} => None,
+            PlanLevel::Possible(plan) => Some(&**plan),
+            PlanLevel::Impossible {} => None,
         })
     }
 
@@ -257,8 +257,8 @@ mod tests {
         let bottleneck = Some(Part { part: part.into(), busy: 0.97 });
         let (healthy, loss) = (Healthy { iops, mean_ms: 1.0 }, None);
         let plan = Possible { array: array.clone(), capacity: 1, healthy, by_latency: false, bottleneck, loss };
-        let levels = vec![Level::Possible(Box::new(plan)), Level::Impossible {}];
-        let recommendation = Some(Chosen { array });
+        let levels = vec![PlanLevel::Possible(Box::new(plan)), PlanLevel::Impossible {}];
+        let recommendation = Some(ChosenArray { array });
         PlannedMachine { drives, drive: "d".into(), bus: bus.into(), levels, recommendation, prices: Vec::new() }
     }
 

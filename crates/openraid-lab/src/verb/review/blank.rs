@@ -36,7 +36,7 @@ type Device = (String, String);
 
 /// The stored data about the devices.
 #[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct DeviceRecord {
     schema: String,
     /// The name of all arrays that this folder's review creates.
     pub(super) array: String,
@@ -52,7 +52,7 @@ pub(super) struct Known {
     pub(super) policies: BTreeMap<String, String>,
 }
 
-impl Known {
+impl DeviceRecord {
     fn new() -> Self {
         Self {
             schema: KNOWN_SCHEMA.into(),
@@ -82,10 +82,10 @@ pub(super) fn check(
     members: &[ProbedMember],
     journal: &[ProbedMember],
     context: &Context,
-) -> Result<Known, Failure> {
+) -> Result<DeviceRecord, Failure> {
     let file = arguments.out.join(KNOWN);
-    let read = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Known>(&text).ok());
-    let mut known = read.filter(|known| known.schema == KNOWN_SCHEMA).unwrap_or_else(Known::new);
+    let read = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<DeviceRecord>(&text).ok());
+    let mut known = read.filter(|known| known.schema == KNOWN_SCHEMA).unwrap_or_else(DeviceRecord::new);
     let mut taken = Vec::new();
     let mut check = |probed: &ProbedMember, devices: &[Device], of_others: &dyn Fn(&ProbedMember) -> Option<String>| {
         let used = devices.contains(&device(probed));

@@ -2,7 +2,7 @@
 //! has a worker and a connection of its own.
 
 use openraid_core::limits::Limits;
-use openraid_methods::cell::{Beside, OpenDrive};
+use openraid_methods::cell::{OpenDrive, RealDrives};
 use openraid_methods::method::{Method, Suite};
 use openraid_methods::review::{Ended, Performance, ReviewResults};
 use openraid_methods::run::{program_digest, CellStore};
@@ -14,7 +14,7 @@ use openraid_sys::Use;
 use openraid_units::Bytes;
 
 use super::real::{confirmed, stamp, versions, SECONDS};
-use super::Wanted;
+use super::ReviewTask;
 use crate::arguments::ReviewArguments;
 use openraid::exit::Failure;
 use openraid::in_process::InProcess;
@@ -26,7 +26,7 @@ use openraid::verb::Context;
 const SEVERAL: &str = "several targets";
 
 /// The requested methods about arrays, or those about drives side by side.
-pub(super) fn methods(wanted: &Wanted, of_drives: bool) -> Vec<&'static Method> {
+pub(super) fn methods(wanted: &ReviewTask, of_drives: bool) -> Vec<&'static Method> {
     wanted.methods.iter().copied().filter(|method| method.is_of_drives() == of_drives).collect()
 }
 
@@ -39,7 +39,7 @@ pub(super) fn is_in(results: &ReviewResults) -> bool {
 /// The measurement of drives side by side: its options, its store, its drives.
 pub(super) struct Bank<'a> {
     pub arguments: &'a ReviewArguments,
-    pub wanted: &'a Wanted,
+    pub wanted: &'a ReviewTask,
     pub store: &'a CellStore,
     pub stamp: &'a str,
     pub system: &'a str,
@@ -59,7 +59,7 @@ impl Bank<'_> {
         Performance {
             methods: methods(self.wanted, true),
             trace: None,
-            beside: Some(Beside { drives: self.drives, open }),
+            beside: Some(RealDrives { drives: self.drives, open }),
             ..self.wanted.performance(suite, self.store, self.stamp)
         }
     }
@@ -117,7 +117,7 @@ impl Bank<'_> {
 /// Measures existing targets side by side. `None` if there are none, or if no method is about drives.
 pub(super) fn of_targets(
     arguments: &ReviewArguments,
-    wanted: &Wanted,
+    wanted: &ReviewTask,
     named: &[(String, Choice)],
     context: &Context,
 ) -> Result<Option<ReviewResults>, Failure> {

@@ -34,11 +34,11 @@ use openraid_runtime::service::journal::{make, JournalRequest};
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
 
-use super::blank::{check, identity, may_have_caches, Known, KNOWN};
+use super::blank::{check, identity, may_have_caches, DeviceRecord, KNOWN};
 use super::counted::Counted;
 use super::drives::{self, open_one, Bank};
 use super::real::{fill, overhead, versions, FILLED, SECONDS};
-use super::Wanted;
+use super::ReviewTask;
 use crate::arguments::{CacheWord, DriveCacheWord, ReviewArguments};
 use openraid::control::{Answerer as _, Command};
 use openraid::exit::Failure;
@@ -134,7 +134,7 @@ struct Journal {
 /// Values that all arrays of a review share.
 struct Bench<'a> {
     arguments: &'a ReviewArguments,
-    wanted: &'a Wanted,
+    wanted: &'a ReviewTask,
     specs: Vec<MemberSpec>,
     sizes: Vec<Sectors>,
     journal: Option<Journal>,
@@ -189,7 +189,7 @@ impl Bed {
 pub(super) fn review(
     arguments: &ReviewArguments,
     label: &str,
-    wanted: &Wanted,
+    wanted: &ReviewTask,
     context: &Context,
 ) -> Result<Vec<ReviewPart>, Failure> {
     let subjects = subjects(&arguments.levels)?;
@@ -216,7 +216,7 @@ pub(super) fn review(
     if arguments.precondition {
         precondition(arguments, probed, context)?;
     }
-    let arrays = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
+    let arrays = ReviewTask { methods: drives::methods(wanted, false), ..wanted.clone() };
     let (array, policies) = (known.array.clone(), RefCell::new(known.policies.clone()));
     let bench = Bench { arguments, wanted: &arrays, specs, sizes, journal, array, store, stamp, policies };
     let mut parts = Vec::new();
@@ -287,7 +287,7 @@ fn modes(arguments: &ReviewArguments) -> Vec<Mode> {
 }
 
 impl Journal {
-    fn of(specs: Vec<MemberSpec>, probed: &[ProbedMember], known: &Known) -> Self {
+    fn of(specs: Vec<MemberSpec>, probed: &[ProbedMember], known: &DeviceRecord) -> Self {
         let words = probed.iter().map(|probed| format!("{} ({})", probed.spec, identity(probed)));
         Self { specs, words: words.collect::<Vec<_>>().join(" and "), controller: known.controller() }
     }
@@ -358,7 +358,7 @@ impl Bench<'_> {
     }
 
     /// Measures the members side by side, as raw drives.
-    fn drives(&self, wanted: &Wanted) -> Result<ReviewResults, Failure> {
+    fn drives(&self, wanted: &ReviewTask) -> Result<ReviewResults, Failure> {
         let smallest = self.sizes.iter().min().map_or(Bytes::ZERO, |size| size.bytes());
         let facts = TargetFacts {
             name: "drives side by side".into(),

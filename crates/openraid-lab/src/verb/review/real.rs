@@ -13,7 +13,7 @@ use openraid_methods::target::{BedLine, BedName, Choice, Destruction, RealOption
 use openraid_units::Bytes;
 
 use super::drives::open_one;
-use super::{guard, target, Wanted};
+use super::{guard, target, ReviewTask};
 use crate::arguments::ReviewArguments;
 use openraid::exit::Failure;
 use openraid::output::progress::Progress;
@@ -34,7 +34,7 @@ pub(super) const FILLED: &str = "filled";
 pub(super) fn review(
     choice: &Choice,
     arguments: &ReviewArguments,
-    wanted: &Wanted,
+    wanted: &ReviewTask,
     context: &Context,
 ) -> Result<ReviewResults, Failure> {
     options(choice, arguments)?;

@@ -8,7 +8,7 @@ use openraid_methods::review::{merge, ReviewPart, ReviewResults};
 use openraid_methods::target::Choice;
 use openraid_models::Library;
 
-use super::{bed_facts, drives, guard, members, one, write, Wanted};
+use super::{bed_facts, drives, guard, members, one, write, ReviewTask};
 use crate::arguments::{MachineArguments, ReviewArguments};
 use openraid::exit::Failure;
 use openraid::verb::Context;
@@ -32,7 +32,7 @@ fn split(word: &str) -> Option<(&str, &str)> {
 /// Reviews all targets, and writes the report of all.
 pub(super) fn review(
     arguments: &ReviewArguments,
-    wanted: &Wanted,
+    wanted: &ReviewTask,
     library: &Library,
     context: &Context,
 ) -> Result<ReviewResults, Failure> {
@@ -49,7 +49,7 @@ pub(super) fn review(
         parts.extend(members::review(&of_members(arguments, &named), label, wanted, context)?);
     }
     // All real targets together are one measurement of drives side by side. Each simulated target has its own.
-    let alone = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
+    let alone = ReviewTask { methods: drives::methods(wanted, false), ..wanted.clone() };
     for (name, target) in &named {
         let wanted_here = if is_simulated(target) { wanted } else { &alone };
         if wanted_here.methods.is_empty() {

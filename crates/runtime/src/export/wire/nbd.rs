@@ -26,7 +26,7 @@ use openraid_nbd::{
 use openraid_sys::PoolRange;
 use openraid_units::{ArrayId, Bytes, Tag};
 
-use super::{CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, Incoming, WireEvent, WireStep};
+use super::{BytesDestination, CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, WireEvent, WireStep};
 use crate::export::offers::{ArrayExtent, Catalog, Offer, RestReport};
 use crate::hosts::{HostRequest, Payload};
 use crate::limits::{RECEIVE_BYTES_SCARCE, SMALL_REQUEST_BYTES_MAX};
@@ -120,15 +120,17 @@ impl NbdWire {
         }
     }
 
-    pub(super) fn incoming(&self) -> Incoming {
-        let Some(payload) = self.payload() else { return Incoming::Commands };
+    pub(super) fn incoming(&self) -> BytesDestination {
+        let Some(payload) = self.payload() else { return BytesDestination::Commands };
         match &payload.destination {
-            Destination::Dropped => Incoming::Unneeded(payload.left),
-            Destination::Frames { transfers, done } => transfers.front().map_or(Incoming::Unplaced, |transfer| {
-                let range = PoolRange::new(transfer.at, Bytes(u64::from(transfer.len)));
-                let left = Bytes(u64::from(transfer.len - done));
-                Incoming::Frames(range.part(Bytes(u64::from(*done)), left))
-            }),
+            Destination::Dropped => BytesDestination::Unneeded(payload.left),
+            Destination::Frames { transfers, done } => {
+                transfers.front().map_or(BytesDestination::Unplaced, |transfer| {
+                    let range = PoolRange::new(transfer.at, Bytes(u64::from(transfer.len)));
+                    let left = Bytes(u64::from(transfer.len - done));
+                    BytesDestination::Frames(range.part(Bytes(u64::from(*done)), left))
+                })
+            }
         }
     }
 

@@ -8,15 +8,16 @@ use std::net::{IpAddr, SocketAddr};
 use openraid_core::actions::{ReplyStatus, Transfer};
 use openraid_core::events::RequestKind;
 use openraid_nvme::{
-    AllowedHosts, Arrived, Closing, CommandId, CommandKind, CommandOutcome, ConnectionId, Errand, HostQueue, NextBytes,
-    NvmeCommand, NvmeTarget, NvmeTargetError, PathState, PayloadSource, Port, PortId, Preferred, QueueEvent, QueueStep,
-    ReadPart, Subsystem, SubsystemError, TargetSettings,
+    AllowedHosts, ArrivedTransfer, Closing, CommandId, CommandKind, CommandOutcome, ConnectionId, Errand, HostQueue,
+    NextBytes, NvmeCommand, NvmeTarget, NvmeTargetError, PathState, PayloadSource, Port, PortId, Preferred, QueueEvent,
+    QueueStep, ReadPart, Subsystem, SubsystemError, TargetSettings,
 };
 use openraid_sys::PoolRange;
 use openraid_units::{ArrayId, BlockSize, Bytes, Instant, Tag, Token};
 
 use super::{
-    Arrival, CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, Incoming, SharedErrand, WireEvent, WireStep,
+    Arrival, BytesDestination, CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, SharedErrand, WireEvent,
+    WireStep,
 };
 use crate::export::offers::Offer;
 use crate::hosts::HostRequest;
@@ -159,12 +160,12 @@ impl NvmeWire {
         WireStep { consumed, event }
     }
 
-    pub(super) fn incoming(&self) -> Incoming {
+    pub(super) fn incoming(&self) -> BytesDestination {
         match self.queue.next_bytes() {
-            NextBytes::Pdus => Incoming::Commands,
+            NextBytes::Pdus => BytesDestination::Commands,
             NextBytes::Payload { transfer, at, left } => {
                 let range = PoolRange::new(transfer.at, Bytes(u64::from(transfer.len)));
-                Incoming::Frames(range.part(Bytes(u64::from(at)), Bytes(u64::from(left))))
+                BytesDestination::Frames(range.part(Bytes(u64::from(at)), Bytes(u64::from(left))))
             }
         }
     }
@@ -182,8 +183,8 @@ impl NvmeWire {
         Some(self.arrival(arrived))
     }
 
-    fn arrival(&mut self, arrived: Arrived<Transfer>) -> Arrival {
-        let Arrived { transfer, is_intact } = arrived;
+    fn arrival(&mut self, arrived: ArrivedTransfer<Transfer>) -> Arrival {
+        let ArrivedTransfer { transfer, is_intact } = arrived;
         self.asked -= u64::from(transfer.len);
         Arrival { transfer, is_intact }
     }

@@ -46,19 +46,19 @@ impl KeptWrite {
 /// The writes in the order of their answers. Writes that overlap are never under way together, so this is also the
 /// order in which they must be repeated.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct AnsweredWrites {
     writes: VecDeque<KeptWrite>,
     /// The number of the next write; the writes here have the numbers before it.
     end: u64,
     bytes: usize,
 }
 
-impl Kept {
+impl AnsweredWrites {
     /// The number of the oldest write here.
     pub(super) fn start(&self) -> u64 {
         self.end - self.writes.len() as u64
     }
-    /// See [`Kept::end`] of the structure: one more than the number of the newest write.
+    /// See [`AnsweredWrites::end`] of the structure: one more than the number of the newest write.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn writes_keep_their_numbers_and_leave_in_order() {
-        let mut kept = Kept::default();
+        let mut kept = AnsweredWrites::default();
         for nth in 0..3_u8 {
             kept.push(u64::from(nth) * 512, KeptData::Bytes(vec![nth; 512]));
         }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn half_of_the_room_asks_for_a_flush_and_all_of_it_holds_writes_back() {
-        let mut kept = Kept::default();
+        let mut kept = AnsweredWrites::default();
         kept.push(0, KeptData::Zeroes { length: 1 << 40, no_hole: false });
         assert!(!kept.wants_flush(), "zeroes need no room");
         kept.push(0, KeptData::Bytes(vec![0; REMOTE_KEPT_BYTES_MAX / 2]));

@@ -15,8 +15,8 @@ use openraid_nbd::client::{ClientError, ClientEvent, ClientHandshake, ClientOpti
 use openraid_sys::{Errno, Interest, NetError, Piece, Progress, Socket};
 use openraid_units::{Instant, Nanos};
 
-use super::replies::Incoming;
-use super::{Done, Remote, Surroundings};
+use super::replies::ReadDestination;
+use super::{EndedCommand, Remote, Surroundings};
 use crate::export::output::Output;
 use crate::limits::{CONNECT_TIME_MAX, RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 
@@ -135,7 +135,7 @@ pub(super) struct Up {
     pub buffer: Vec<u8>,
     pub filled: usize,
     /// The destination of read data that is still in the socket.
-    pub incoming: Option<Incoming>,
+    pub incoming: Option<ReadDestination>,
     pub registered: Interest,
 }
 
@@ -163,7 +163,7 @@ impl Remote {
     }
 
     /// Carry out the actions that are due.
-    pub fn on_time(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
+    pub fn on_time(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<EndedCommand>) {
         match &self.link {
             Link::Down { retry_at, .. } if *retry_at <= around.now && self.lost.is_none() => self.begin(around),
             Link::Making(making) if making.deadline <= around.now => self.drop_link(RemoteError::Silent, around),
@@ -180,7 +180,7 @@ impl Remote {
     }
 
     /// The kernel reports an event of the socket.
-    pub fn on_event(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
+    pub fn on_event(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<EndedCommand>) {
         let result = match &self.link {
             Link::Down { .. } => Ok(()),
             Link::Making(_) => self.negotiate(around),

@@ -26,7 +26,7 @@ use openraid_nbd::{Command, Cookie, ExportFlags, Request};
 use openraid_sys::{Epoll, FramePool};
 use openraid_units::{ArrayOffset, BlockSize, Bytes, DriveLba, Instant, Nanos, PoolOffset, Tag};
 
-use kept::Kept;
+use kept::AnsweredWrites;
 use link::Link;
 pub use link::{Address, RemoteError};
 use outage::Outage;
@@ -37,7 +37,7 @@ use crate::limits::REMOTE_RANGE_BYTES_MAX;
 use crate::slab::{Key, Slab};
 
 /// A command that ended.
-pub type Done = (Tag, Result<(), DriveError>);
+pub type EndedCommand = (Tag, Result<(), DriveError>);
 
 /// What a remote member needs from its shard.
 pub struct Surroundings<'a> {
@@ -117,7 +117,7 @@ pub struct Remote {
     outstanding: usize,
     order: u64,
     /// Writes that were answered and may not be durable.
-    kept: Kept,
+    kept: AnsweredWrites,
     standing: Standing,
     /// A flush of [`Work::Flush`] is running.
     flushing_early: bool,
@@ -150,7 +150,7 @@ impl Remote {
             queue: VecDeque::new(),
             outstanding: 0,
             order: 0,
-            kept: Kept::default(),
+            kept: AnsweredWrites::default(),
             standing: Standing::Unflushed,
             flushing_early: false,
             stage: Stage::Serving,
@@ -260,7 +260,12 @@ impl Remote {
 
     /// A part has ended, and perhaps its command with it. An error of a step that must come before commands closes the
     /// connection.
-    fn end_part(&mut self, key: Key, result: Result<(), DriveError>, done: &mut Vec<Done>) -> Result<(), RemoteError> {
+    fn end_part(
+        &mut self,
+        key: Key,
+        result: Result<(), DriveError>,
+        done: &mut Vec<EndedCommand>,
+    ) -> Result<(), RemoteError> {
         let part = self.parts.remove(key).expect("a part ends once");
         if result.is_ok() && part.pending.request().command == Command::Flush {
             self.kept.let_go(part.covers);
@@ -280,7 +285,7 @@ impl Remote {
         self.lost.clone().map_or(Ok(()), Err)
     }
 
-    fn end_of_task_part(&mut self, key: Key, result: Result<(), DriveError>, done: &mut Vec<Done>) {
+    fn end_of_task_part(&mut self, key: Key, result: Result<(), DriveError>, done: &mut Vec<EndedCommand>) {
         let task = self.tasks.get_mut(key).expect("a command stays while it has parts");
         task.parts -= 1;
         task.error = task.error.or(result.err());
@@ -320,7 +325,7 @@ impl Remote {
     }
 
     /// End commands that have waited too long, or all if the member is lost.
-    fn give_up(&mut self, now: Instant, done: &mut Vec<Done>) {
+    fn give_up(&mut self, now: Instant, done: &mut Vec<EndedCommand>) {
         let lost = self.lost.is_some();
         let overdue: Vec<Key> = self
             .tasks

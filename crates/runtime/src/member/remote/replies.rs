@@ -7,7 +7,7 @@ use openraid_sys::{PoolRange, Progress};
 use openraid_units::{ArrayOffset, Bytes, DriveLba, Token};
 
 use super::link::{Link, RemoteError, Up};
-use super::{Done, Part, Remote, Surroundings, Work};
+use super::{EndedCommand, Part, Remote, Surroundings, Work};
 use crate::slab::{Key, Slab};
 
 /// Maximum bytes that one call receives from one server, so that others get their turn.
@@ -15,7 +15,7 @@ const BYTES_PER_CALL_MAX: usize = 4 << 20;
 
 /// The destination of read data that is still in the socket.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Incoming {
+pub(super) enum ReadDestination {
     Frames(PoolRange),
     /// Into [`Remote`]'s own block.
     Sector {
@@ -24,7 +24,7 @@ pub(super) enum Incoming {
     },
 }
 
-impl Incoming {
+impl ReadDestination {
     fn advance(&mut self, count: usize) {
         match self {
             Self::Frames(range) => {
@@ -49,13 +49,17 @@ impl PendingTable for Table<'_> {
 
 impl Remote {
     /// Receive the bytes of the socket.
-    pub(super) fn receive(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) -> Result<(), RemoteError> {
+    pub(super) fn receive(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        done: &mut Vec<EndedCommand>,
+    ) -> Result<(), RemoteError> {
         let mut taken = 0;
         while taken < BYTES_PER_CALL_MAX {
             let Link::Up(up) = &mut self.link else { return Ok(()) };
             let progress = match up.incoming {
-                Some(Incoming::Frames(range)) => up.socket.receive_into_pool(around.pool, range),
-                Some(Incoming::Sector { from, len }) => up.socket.receive(&mut self.sector[from..from + len]),
+                Some(ReadDestination::Frames(range)) => up.socket.receive_into_pool(around.pool, range),
+                Some(ReadDestination::Sector { from, len }) => up.socket.receive(&mut self.sector[from..from + len]),
                 None => up.socket.receive(&mut up.buffer[up.filled..]),
             };
             let count = match progress {
@@ -84,7 +88,7 @@ impl Remote {
     }
 
     /// Parse the buffer.
-    fn parse(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) -> Result<(), RemoteError> {
+    fn parse(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<EndedCommand>) -> Result<(), RemoteError> {
         let mut at = 0;
         loop {
             let Link::Up(up) = &mut self.link else { return Ok(()) };
@@ -150,7 +154,7 @@ impl Remote {
         around.pool.slice_mut(range.part(Bytes::ZERO, Bytes(here))).copy_from_slice(&up.buffer[received]);
         if remaining > 0 {
             let rest = range.part(Bytes(here), Bytes(u64::from(remaining)));
-            up.incoming = Some(Incoming::Frames(rest));
+            up.incoming = Some(ReadDestination::Frames(rest));
         }
         remaining > 0
     }
@@ -161,7 +165,7 @@ impl Remote {
         let rest = from + received.len();
         self.sector[from..rest].copy_from_slice(&up.buffer[received]);
         if remaining > 0 {
-            up.incoming = Some(Incoming::Sector { from: rest, len: remaining as usize });
+            up.incoming = Some(ReadDestination::Sector { from: rest, len: remaining as usize });
         }
         remaining > 0
     }

@@ -9,14 +9,14 @@ use openraid_units::{PoolOffset, Tag, TagKind};
 use super::kept::KeptData;
 use super::link::{register, Link, RemoteError};
 use super::resume::{Stage, Standing};
-use super::{Done, Remote, Surroundings, Work};
-use crate::export::output::{SendResult, Sent};
+use super::{EndedCommand, Remote, Surroundings, Work};
+use crate::export::output::{SendResult, SentTransfer};
 use crate::limits::REMOTE_REQUESTS_MAX;
 use crate::slab::Key;
 
 impl Remote {
     /// Send waiting requests, as far as the server and the socket accept them.
-    pub fn pump(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
+    pub fn pump(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<EndedCommand>) {
         if self.is_up() {
             self.repeat();
             self.note_return(around.now);
@@ -30,7 +30,7 @@ impl Remote {
         }
     }
 
-    fn send_queued(&mut self, done: &mut Vec<Done>) {
+    fn send_queued(&mut self, done: &mut Vec<EndedCommand>) {
         self.flush_early();
         while self.outstanding < REMOTE_REQUESTS_MAX {
             let Some(key) = self.queue.front().copied() else { break };
@@ -79,7 +79,7 @@ impl Remote {
         let Link::Up(up) = &mut self.link else { unreachable!("the caller has sent the header") };
         let bytes: &[u8] = match (work, frames) {
             (_, Some(at)) => {
-                let sent = Sent { tag: Tag::new(TagKind::Drive, 0, 0), len: request.length.get(), last: false };
+                let sent = SentTransfer { tag: Tag::new(TagKind::Drive, 0, 0), len: request.length.get(), last: false };
                 return up.output.frames(PoolRange::new(at, request.length), sent);
             }
             (Work::Command { task, offset }, None) => {

@@ -34,7 +34,8 @@ impl fmt::Display for Witness {
 
 /// How far a journal had come, as one of these places knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Seen {
+pub struct JournalSighting {
+    /// The journal.
     pub journal: Uuid,
     /// The set whose superblock says it. If its entries were discarded by name, it does not matter.
     pub set: Option<Uuid>,
@@ -44,7 +45,7 @@ pub struct Seen {
     pub witness: Witness,
 }
 
-impl Seen {
+impl JournalSighting {
     /// What the superblock of a member says.
     #[must_use]
     pub fn by_member(member: &str, superblock: &Superblock) -> Option<Self> {
@@ -67,7 +68,7 @@ pub(super) fn check(found: &FoundDevices, request: &JournalRequest) -> Result<()
     let generation = u32::try_from(superblock.generation).unwrap_or(u32::MAX);
     let ends = JournalReached { entry: found.journal.head.sequence - 1, generation };
     let last = request.last_use(journal).filter(|_| !request.alone);
-    let registry = last.map(|last| Seen {
+    let registry = last.map(|last| JournalSighting {
         journal,
         set: None,
         reached: JournalReached { entry: last.entry, generation: 0 },
@@ -77,8 +78,8 @@ pub(super) fn check(found: &FoundDevices, request: &JournalRequest) -> Result<()
         let mut arrays = superblock.arrays.iter().flatten();
         arrays.any(|array| array.set_uuid == set && array.state == ArrayState::Discarded)
     };
-    let counts = |seen: &&Seen| seen.journal == journal && !seen.set.is_some_and(is_discarded);
-    for Seen { reached: seen, witness, .. } in request.seen.iter().chain(&registry).filter(counts) {
+    let counts = |seen: &&JournalSighting| seen.journal == journal && !seen.set.is_some_and(is_discarded);
+    for JournalSighting { reached: seen, witness, .. } in request.seen.iter().chain(&registry).filter(counts) {
         if seen.entry > ends.entry || seen.generation > ends.generation {
             return Err(JournalStartError::OlderCopy {
                 devices: found.names(),

@@ -1,14 +1,16 @@
 //! Opening the devices of a journal and reading what they hold. Nothing is written.
 
 use openraid_core::admin::{FoundEntry, FoundJournal};
-use openraid_core::journal::find::{find_journal, inspect_journal, superblock_of, FindError, Found, ReadDevice};
+use openraid_core::journal::find::{
+    find_journal, inspect_journal, superblock_of, FindError, JournalSearch, ReadDevice,
+};
 use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
 use openraid_parity::Kernels;
 use openraid_units::{DriveLba, Nanos, Sectors};
 
 use super::device_lease::{numbered, Leased};
-use super::hanging::Held;
-use super::heartbeat::{ask, Asked, Heartbeat, Unanswered};
+use super::hanging::HangCheck;
+use super::heartbeat::{ask, Heartbeat, PendingAnswer, Unanswered};
 use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_SILENCE_MAX;
 use crate::member::{open, MemberSpec, OpenError, OpenOptions, OpenedMember, Place};
@@ -209,7 +211,7 @@ impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> ReadDevice for Reader<F> {
 /// # Errors
 /// Why it cannot be used.
 pub fn look(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Result<FoundDevices, JournalStartError> {
-    look_beside(specs, options, wanted, &Held::default())
+    look_beside(specs, options, wanted, &HangCheck::default())
 }
 
 /// The same for devices that may hang.
@@ -217,7 +219,7 @@ pub(super) fn look_beside(
     specs: &[MemberSpec],
     options: OpenOptions,
     wanted: &LookFor,
-    held: &Held,
+    held: &HangCheck,
 ) -> Result<FoundDevices, JournalStartError> {
     if specs.is_empty() || specs.len() > 2 {
         return Err(JournalStartError::Count(specs.len()));
@@ -273,7 +275,7 @@ fn read(
         found = find_journal(&leased.numbered, true, &mut reader);
         notes.push("the journal's log was damaged; no array had anything in it, and it starts empty".into());
     }
-    let Found { journal, damage, damaged_half } = found.map_err(|error| match error {
+    let JournalSearch { journal, damage, damaged_half } = found.map_err(|error| match error {
         FindError::Count(count) => JournalStartError::Count(count),
         FindError::Journal(drive, error) => device_error(&leased.specs[drive.index()], error),
         FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(leased.specs.iter()), error },
@@ -302,7 +304,7 @@ fn open_each(
     specs: &[MemberSpec],
     options: OpenOptions,
     wanted: &LookFor,
-    held: &Held,
+    held: &HangCheck,
     notes: &mut Vec<String>,
 ) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
     let (mut whole, mut failed) = (Vec::new(), None);
@@ -335,24 +337,24 @@ fn open_each(
 }
 
 /// An open device, and the content of its superblock's place.
-pub(super) type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
+pub(super) type LookResult = (OpenedMember, Result<JournalSuperblock, JournalError>);
 
 /// A device that a thread opens, to read its superblock.
 pub(super) struct Look<'a> {
     spec: &'a MemberSpec,
-    held: &'a Held,
-    asked: Result<Asking, JournalStartError>,
+    held: &'a HangCheck,
+    asked: Result<LookRequest, JournalStartError>,
 }
 
-type Asking = Result<Asked<Result<Looked, OpenError>>, Unanswered>;
+type LookRequest = Result<PendingAnswer<Result<LookResult, OpenError>>, Unanswered>;
 
 impl<'a> Look<'a> {
-    pub fn begin(spec: &'a MemberSpec, options: OpenOptions, held: &'a Held) -> Self {
+    pub fn begin(spec: &'a MemberSpec, options: OpenOptions, held: &'a HangCheck) -> Self {
         Self { spec, held, asked: held.check(spec).map(|()| send(spec.clone(), options)) }
     }
 
     /// The result of the look, unless the device is silent for so long.
-    pub fn wait(self, silence_max: Nanos) -> Result<Looked, JournalStartError> {
+    pub fn wait(self, silence_max: Nanos) -> Result<LookResult, JournalStartError> {
         let Self { spec, held, asked } = self;
         match asked?.and_then(|asked| held.wait_for_opening(asked, silence_max, spec)) {
             Ok(looked) => looked.map_err(|error| held.told(error.into(), spec)),
@@ -361,7 +363,7 @@ impl<'a> Look<'a> {
     }
 }
 
-fn send(spec: MemberSpec, options: OpenOptions) -> Asking {
+fn send(spec: MemberSpec, options: OpenOptions) -> LookRequest {
     ask("journal-look", move |heartbeat| {
         let mut opened = open(&spec, options)?;
         heartbeat.beat();
@@ -418,12 +420,12 @@ mod tests {
     fn a_device_that_hangs_here_is_not_needed_and_one_that_is_in_use_here_is_refused() {
         let pair = Pair::new("hangs");
         let _open = Member::open(&pair.path(0), Use::Exclusive, Direct::Never).expect("it opens");
-        for held in [Held::default(), Held::of(vec![pair.path(1)])] {
+        for held in [HangCheck::default(), HangCheck::of(vec![pair.path(1)])] {
             let refused = pair.look(&held).expect_err("it is in use");
             let in_use = matches!(refused, JournalStartError::Open(OpenError::Local(MemberError::AlreadyOpen { .. })));
             assert!(in_use, "{refused:?}");
         }
-        let found = pair.look(&Held::of(vec![pair.path(0)])).expect("the other one has everything");
+        let found = pair.look(&HangCheck::of(vec![pair.path(0)])).expect("the other one has everything");
         assert_eq!(found.devices[0].spec, pair.specs[1]);
         assert!(
             found.notes[0].contains("has not finished earlier commands") && found.notes[0].contains("alone"),
@@ -481,7 +483,7 @@ mod tests {
     fn one_file_that_is_named_twice_is_refused() {
         let mut pair = Pair::new("twice");
         pair.specs[0] = pair.specs[1].clone();
-        let refused = pair.look(&Held::default()).expect_err("it is one");
+        let refused = pair.look(&HangCheck::default()).expect_err("it is one");
         assert!(matches!(refused, JournalStartError::Open(OpenError::Local(MemberError::AlreadyOpen { .. }))));
     }
 }

@@ -10,17 +10,17 @@ use openraid_core::admin::AdminError;
 use openraid_sys::MemberError;
 use openraid_units::{DriveId, Nanos};
 
-use super::heartbeat::{Asked, Unanswered, Watch};
+use super::heartbeat::{PendingAnswer, Unanswered, Watch};
 use super::JournalStartError;
 use crate::member::{MemberSpec, OpenError, Place};
 use crate::service::{DriveView, ServiceError, ServiceHandle};
 
 /// The devices that hang, for a service.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Hanging(Arc<Mutex<Known>>);
+pub(crate) struct Hanging(Arc<Mutex<HangingDevices>>);
 
 #[derive(Default, Debug)]
-struct Known {
+struct HangingDevices {
     /// Drives that could not be detached, with their names.
     drives: Vec<(DriveId, String)>,
     /// Abandoned threads, by the paths of their devices.
@@ -37,7 +37,7 @@ struct GivenUp {
 }
 
 impl Hanging {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, HangingDevices> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,12 +73,12 @@ impl Hanging {
 
 /// The devices that hang, for a search, which adds to them.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Held {
+pub(super) struct HangCheck {
     paths: Vec<PathBuf>,
     hanging: Hanging,
 }
 
-impl Held {
+impl HangCheck {
     /// Devices hang by these paths.
     #[cfg(test)]
     pub(super) fn of(paths: Vec<PathBuf>) -> Self {
@@ -88,7 +88,7 @@ impl Held {
     /// Wait for a thread's work with these devices. If they are silent, they count as hanging until the thread ends.
     pub(super) fn wait<'a, T>(
         &self,
-        asked: Asked<T>,
+        asked: PendingAnswer<T>,
         silence_max: Nanos,
         specs: impl Iterator<Item = &'a MemberSpec>,
     ) -> Result<T, Unanswered> {
@@ -98,7 +98,7 @@ impl Held {
     /// The same for a thread that opens a device, and whose heartbeat beats for the first time after the open.
     pub(super) fn wait_for_opening<T>(
         &self,
-        asked: Asked<T>,
+        asked: PendingAnswer<T>,
         silence_max: Nanos,
         spec: &MemberSpec,
     ) -> Result<T, Unanswered> {
@@ -106,7 +106,7 @@ impl Held {
     }
 
     /// Refuse a device if a thread hangs in its open, for example on a dead file server: another thread would hang too.
-    /// A thread that has opened a device has a claim to it, which [`Held::told`] sees.
+    /// A thread that has opened a device has a claim to it, which [`HangCheck::told`] sees.
     pub(super) fn check(&self, spec: &MemberSpec) -> Result<(), JournalStartError> {
         match &spec.place {
             Place::Path(path) if self.hanging.is_being_opened(path) => Err(JournalStartError::Hangs(spec.text.clone())),
@@ -127,7 +127,7 @@ impl Held {
     }
 }
 
-fn wait_or_note<T>(asked: Asked<T>, silence_max: Nanos, note: impl FnOnce(&Watch)) -> Result<T, Unanswered> {
+fn wait_or_note<T>(asked: PendingAnswer<T>, silence_max: Nanos, note: impl FnOnce(&Watch)) -> Result<T, Unanswered> {
     let watch = asked.watch();
     let answer = asked.wait(silence_max);
     if answer.is_err() {
@@ -161,7 +161,7 @@ impl ServiceHandle {
     ///
     /// # Errors
     /// The service has ended.
-    pub(super) fn held(&self) -> Result<Held, JournalStartError> {
+    pub(super) fn held(&self) -> Result<HangCheck, JournalStartError> {
         let status = self.status()?;
         let known = self.hanging.known().drives.clone();
         for (drive, name) in known {
@@ -171,7 +171,7 @@ impl ServiceHandle {
             }
             self.hanging.known().drives.retain(|(other, _)| *other != drive);
         }
-        Ok(Held { paths: self.hanging.paths(&self.status()?.drives), hanging: self.hanging.clone() })
+        Ok(HangCheck { paths: self.hanging.paths(&self.status()?.drives), hanging: self.hanging.clone() })
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
         let (answers, hangs) = mpsc::channel::<()>();
         let asked = ask("hangs", move |_| hangs.recv().is_ok()).expect("room for a thread");
         let watch = asked.watch();
-        let held = Held { paths: Vec::new(), hanging: hanging.clone() };
+        let held = HangCheck { paths: Vec::new(), hanging: hanging.clone() };
         let spec = "j1".parse().expect("a name");
         held.wait(asked, Nanos::ZERO, std::iter::once(&spec)).expect_err("it hangs");
         let paths = |attached: &[DriveView]| hanging.paths(attached);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn no_second_thread_is_started_for_a_device_on_which_one_hangs() {
-        let held = Held::default();
+        let held = HangCheck::default();
         let (spec, other): (MemberSpec, MemberSpec) = ("j0".parse().expect("a name"), "j1".parse().expect("a name"));
         let (opens, is_open) = mpsc::channel::<()>();
         let (answers, hangs) = mpsc::channel::<()>();
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_other_device_of_a_log_that_was_given_up_may_be_opened() {
-        let held = Held::default();
+        let held = HangCheck::default();
         let spec = "j1".parse().expect("a name");
         let (answers, hangs) = mpsc::channel::<()>();
         let asked = ask("hangs", move |_| hangs.recv().is_ok()).expect("room for a thread");

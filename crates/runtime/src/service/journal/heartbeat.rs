@@ -53,7 +53,7 @@ pub enum Unanswered {
 
 /// A thread's answer that will come.
 #[derive(Debug)]
-pub struct Asked<T> {
+pub struct PendingAnswer<T> {
     answer: mpsc::Receiver<T>,
     heartbeat: Heartbeat,
 }
@@ -65,7 +65,7 @@ pub struct Asked<T> {
 pub fn ask<T: Send + 'static>(
     name: &str,
     work: impl FnOnce(Heartbeat) -> T + Send + 'static,
-) -> Result<Asked<T>, Unanswered> {
+) -> Result<PendingAnswer<T>, Unanswered> {
     let (sender, answer) = mpsc::channel();
     let heartbeat = Heartbeat::default();
     let beat = heartbeat.clone();
@@ -75,10 +75,10 @@ pub fn ask<T: Send + 'static>(
         let _ = sender.send(work(beat));
     });
     spawned.map_err(|error| Unanswered::NoThread(error.to_string()))?;
-    Ok(Asked { answer, heartbeat })
+    Ok(PendingAnswer { answer, heartbeat })
 }
 
-impl<T> Asked<T> {
+impl<T> PendingAnswer<T> {
     /// An observer of the thread.
     pub fn watch(&self) -> Watch {
         Watch(Arc::downgrade(&self.heartbeat.0))
@@ -143,9 +143,9 @@ mod tests {
     }
 
     /// An object that a thread owns. When it is dropped, it reports whether the thread continues.
-    struct Opened(Watch, mpsc::Sender<bool>);
+    struct OwnedObject(Watch, mpsc::Sender<bool>);
 
-    impl Drop for Opened {
+    impl Drop for OwnedObject {
         fn drop(&mut self) {
             self.1.send(self.0.goes_on()).expect("it is heard");
         }
@@ -155,7 +155,7 @@ mod tests {
     fn an_abandoned_thread_runs_until_it_has_returned_everything() {
         let (answers, hangs) = mpsc::channel();
         let (let_go, was_let_go) = mpsc::channel();
-        let asked = ask("hangs", move |_| Opened(hangs.recv().expect("it answers"), let_go));
+        let asked = ask("hangs", move |_| OwnedObject(hangs.recv().expect("it answers"), let_go));
         let asked = asked.expect("room for a thread");
         let watch = asked.watch();
         assert!(asked.wait(Nanos::ZERO).is_err());

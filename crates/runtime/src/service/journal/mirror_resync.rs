@@ -10,7 +10,7 @@ use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
 use super::device_lease::Leased;
 use super::find::{unanswered_by, FoundDevices};
-use super::hanging::Held;
+use super::hanging::HangCheck;
 use super::heartbeat::{ask, Heartbeat, Unanswered};
 use super::make::{sync, write, write_copy};
 use super::JournalStartError;
@@ -24,7 +24,7 @@ use crate::member::OpenedMember;
 pub fn resync(
     found: &mut FoundDevices,
     notes: &mut Vec<String>,
-    held: &Held,
+    held: &HangCheck,
     silence_max: Nanos,
 ) -> Result<(), JournalStartError> {
     if found.devices.len() != 2 {
@@ -90,11 +90,12 @@ enum Resynced {
 fn carry_out(
     plan: &ResyncPlan,
     leased: &Leased,
-    held: &Held,
+    held: &HangCheck,
     silence_max: Nanos,
 ) -> Result<Resynced, JournalStartError> {
     let (planned, lent_to) = (plan.clone(), leased.clone());
-    let asked = ask("journal-resync", move |heartbeat| Resyncing { plan: planned, leased: lent_to, heartbeat }.all());
+    let asked =
+        ask("journal-resync", move |heartbeat| ResyncThread { plan: planned, leased: lent_to, heartbeat }.all());
     let answer = asked.and_then(|asked| held.wait(asked, silence_max, leased.specs.iter()));
     let name = |device: usize| leased.specs[device].text.clone();
     let (failed, error) = match answer {
@@ -119,17 +120,17 @@ fn carry_out(
 }
 
 /// The error, and the index of its device.
-type Failed = (usize, JournalStartError);
+type DeviceFailure = (usize, JournalStartError);
 
 /// A thread that brings a device up to date.
-struct Resyncing {
+struct ResyncThread {
     plan: ResyncPlan,
     leased: Leased,
     heartbeat: Heartbeat,
 }
 
-impl Resyncing {
-    fn all(&self) -> Result<(), Failed> {
+impl ResyncThread {
+    fn all(&self) -> Result<(), DeviceFailure> {
         self.check_size()?;
         for step in self.plan.steps() {
             match step {
@@ -149,7 +150,7 @@ impl Resyncing {
         &self,
         device: usize,
         work: impl FnOnce(&mut OpenedMember) -> Result<T, JournalStartError>,
-    ) -> Result<T, Failed> {
+    ) -> Result<T, DeviceFailure> {
         let done = self.leased.with(device, work);
         self.heartbeat.beat();
         // The caller has stopped waiting.
@@ -157,7 +158,7 @@ impl Resyncing {
         done.map_err(|error| (device, error))
     }
 
-    fn check_size(&self) -> Result<(), Failed> {
+    fn check_size(&self) -> Result<(), DeviceFailure> {
         let behind = self.plan.stale;
         let ring = self.plan.superblock(behind, ResyncMark::Whole).ring();
         let last = journal_superblock_lba(SuperblockCopy::Last, self.leased.numbered[behind].capacity);
@@ -169,7 +170,7 @@ impl Resyncing {
         Ok(())
     }
 
-    fn copy_piece(&self, at: DriveLba, len: Sectors) -> Result<(), Failed> {
+    fn copy_piece(&self, at: DriveLba, len: Sectors) -> Result<(), DeviceFailure> {
         let mut buffer = vec![0; usize::try_from(len.bytes().get()).expect("1 MiB")];
         self.with(self.plan.best, |device| {
             let name = device.spec.text.clone();
@@ -188,12 +189,12 @@ mod tests {
     /// A pair with a stale first device; this device hangs during the repair.
     fn while_hangs(name: &str, device: usize) -> (Pair, Result<Resynced, JournalStartError>) {
         let pair = Pair::new(name);
-        let mut found = pair.look(&Held::default()).expect("both can be read");
+        let mut found = pair.look(&HangCheck::default()).expect("both can be read");
         let plan = plan_of(&found).expect("one is stale");
         assert_eq!((plan.best, plan.stale), (1, 0));
         let leased = Leased::new(std::mem::take(&mut found.devices));
         let hangs = leased.devices[device].lock().expect("no other thread uses it");
-        let resynced = carry_out(&plan, &leased, &Held::default(), Nanos::ZERO);
+        let resynced = carry_out(&plan, &leased, &HangCheck::default(), Nanos::ZERO);
         drop(hangs);
         (pair, resynced)
     }
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn a_stale_device_that_was_brought_up_to_date_equals_the_other_one() {
         let pair = Pair::new("heal");
-        let (held, mut notes) = (Held::default(), Vec::new());
+        let (held, mut notes) = (HangCheck::default(), Vec::new());
         let mut found = pair.look(&held).expect("both can be read");
         resync(&mut found, &mut notes, &held, Nanos::from_secs(3600)).expect("they answer");
         assert_eq!((found.devices.len(), found.journal.devices.len()), (2, 2));

@@ -31,7 +31,7 @@ mod mirror_resync;
 mod pair;
 mod rejoin;
 
-pub use age::{Seen, Witness};
+pub use age::{JournalSighting, Witness};
 pub use error::JournalStartError;
 pub use find::{look, sum, tally, FoundDevices, LookFor, Tally};
 pub(crate) use hanging::Hanging;
@@ -63,7 +63,7 @@ pub struct JournalRequest {
     /// The controller's last use of each journal.
     pub last_uses: Vec<LastUse>,
     /// What others know of journals.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<JournalSighting>,
     /// How to open the devices.
     pub open: OpenOptions,
 }
@@ -193,7 +193,7 @@ impl ServiceHandle {
             return Ok(None);
         }
         let mut request = request.clone();
-        request.seen.extend(self.status()?.journal.as_ref().map(Seen::here));
+        request.seen.extend(self.status()?.journal.as_ref().map(JournalSighting::here));
         self.release_journal()?;
         let started = self.attach_journal(&request)?;
         self.wait_for_journal()?;

@@ -6,7 +6,7 @@ use openraid_format::{JournalSuperblock, Uuid};
 use openraid_sys::Use;
 
 use super::find::{look_beside, FoundDevices, LookFor};
-use super::hanging::Held;
+use super::hanging::HangCheck;
 use super::make::{make, write_superblock};
 use super::{JournalStartError, LastUse};
 use crate::member::{open, MemberSpec, OpenOptions, OpenedMember};
@@ -43,7 +43,7 @@ impl Pair {
         self.specs.iter().map(|spec| open(spec, options()).expect("it opens")).collect()
     }
 
-    pub fn look(&self, held: &Held) -> Result<FoundDevices, JournalStartError> {
+    pub fn look(&self, held: &HangCheck) -> Result<FoundDevices, JournalStartError> {
         let last_uses = vec![LastUse { journal: JOURNAL, epoch: EPOCH, devices: 2, entry: 0 }];
         look_beside(&self.specs, options(), &LookFor { last_uses, ..LookFor::default() }, held)
     }

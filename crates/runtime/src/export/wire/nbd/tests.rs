@@ -149,11 +149,11 @@ fn a_large_payload_goes_to_the_frames_in_the_order_in_which_the_engine_names_the
     let (consumed, event) = side.step(&early);
     assert!(matches!(event, WireEvent::Command(HostCommand { payload: CommandPayload::Awaited, .. })));
     assert_eq!((consumed, side.wire.payload_left()), (REQUEST_BYTES, 65_536), "early payload is not used here");
-    assert_eq!((side.wire.head_expected(), side.wire.incoming()), (Some(REQUEST_BYTES), Incoming::Unplaced));
+    assert_eq!((side.wire.head_expected(), side.wire.incoming()), (Some(REQUEST_BYTES), BytesDestination::Unplaced));
 
     let write = host(RequestKind::Write { fua: false }, 65_536, Payload::Stream);
     let (first, second) = (transfer(1, 0, 40_000, false), transfer(2, 40_000, 25_536, true));
-    let frames = |offset: u64, len| Incoming::Frames(PoolRange::new(PoolOffset(1 << 20 | offset), Bytes(len)));
+    let frames = |offset: u64, len| BytesDestination::Frames(PoolRange::new(PoolOffset(1 << 20 | offset), Bytes(len)));
     side.wire.ask_payload(&write, &first, &mut side.out);
     assert_eq!(side.wire.incoming(), frames(0, 40_000));
     assert_eq!(side.wire.payload_came(1000), None);
@@ -163,7 +163,7 @@ fn a_large_payload_goes_to_the_frames_in_the_order_in_which_the_engine_names_the
     assert_eq!(side.wire.payload_came(39_000), Some(first));
     assert_eq!(side.wire.incoming(), frames(40_000, 25_536));
     assert_eq!(side.wire.payload_came(25_536), Some(second));
-    assert_eq!((side.wire.incoming(), side.wire.payload_left()), (Incoming::Commands, 0));
+    assert_eq!((side.wire.incoming(), side.wire.payload_left()), (BytesDestination::Commands, 0));
     assert_eq!(side.command(&header(Command::Flush, 0, 0)).kind, RequestKind::Flush);
 }
 
@@ -176,9 +176,9 @@ fn the_payload_of_a_write_that_failed_is_dropped_before_the_next_request() {
     assert!(side.wire.payload_came(4096).is_some() && side.out.is_empty());
     assert_eq!(side.wire.end(&write, ReplyStatus::IoError, &mut side.out), Ending::Answered);
     assert_eq!(side.out, simple(Cookie(77), Some(NbdError::InputOutput)));
-    assert_eq!(side.wire.incoming(), Incoming::Unneeded(61_440));
+    assert_eq!(side.wire.incoming(), BytesDestination::Unneeded(61_440));
     assert_eq!(side.wire.payload_came(61_440), None);
-    assert_eq!(side.wire.incoming(), Incoming::Commands);
+    assert_eq!(side.wire.incoming(), BytesDestination::Commands);
     assert_eq!(side.command(&header(Command::Flush, 0, 0)).kind, RequestKind::Flush);
 }
 
