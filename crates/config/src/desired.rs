@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use openraid_format::Uuid;
-use openraid_status::alarm::Level;
+use openraid_status::alarm::Severity;
 use openraid_status::{ScheduleWord, SinkWord};
 use openraid_units::Bytes;
 
@@ -371,7 +371,7 @@ pub struct DesiredSink {
     /// The line of its table.
     pub line: u32,
     /// Alarms below this level are not sent.
-    pub level: Level,
+    pub level: Severity,
     /// Where they are sent.
     pub kind: SinkKind,
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use openraid_status::alarm::Level;
+use openraid_status::alarm::Severity;
 use openraid_status::SinkWord;
 
 use crate::desired::{DesiredSink, MailTls, SinkKind, WebhookForm};
@@ -52,9 +52,9 @@ fn sink(name: &str, section: &Section<'_>) -> Option<DesiredSink> {
             &format!("write kind = one of {}", KINDS.join(", ")),
         );
     }
-    let levels = Level::ALL.map(Level::word);
+    let levels = Severity::ALL.map(Severity::word);
     let level = one_of(section, "level", &levels);
-    let level = level.as_deref().and_then(Level::named).unwrap_or(Level::Warning);
+    let level = level.as_deref().and_then(Severity::named).unwrap_or(Severity::Warning);
     let kind = match SinkWord::named(&kind?)? {
         SinkWord::Exec => exec(section),
         SinkWord::Webhook => webhook(section),

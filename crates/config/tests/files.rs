@@ -1,7 +1,7 @@
 //! Whole files: what they mean, and each kind of mistake with its line and its remedy.
 
 use openraid_config::{parse, Access, AfterPowerCut, ArrayId, DesiredState, Setting, SpareFor, Words, FILE_BYTES_MAX};
-use openraid_status::alarm::Level;
+use openraid_status::alarm::Severity;
 use openraid_units::Bytes;
 
 /// Plain words, which share nothing with those of the program.
@@ -200,13 +200,13 @@ fn sinks_are_read_and_each_mistake_is_named() {
          server = \"mail:587\"\nfrom = \"a@b\"\nto = \"c@d\"\n[sinks.hook]\nkind = \"webhook\"\nurl = \"https://host/x\"\n\
          form = \"alertmanager\"\n[sinks.log]\nkind = \"journald\"\n",
     );
-    let sinks: Vec<(&str, &str, Level)> =
+    let sinks: Vec<(&str, &str, Severity)> =
         desired.sinks.iter().map(|sink| (sink.name.as_str(), sink.kind.word().word(), sink.level)).collect();
     let wanted = [
-        ("hook", "webhook", Level::Warning),
-        ("log", "journald", Level::Warning),
-        ("mail", "mail", Level::Warning),
-        ("pager", "exec", Level::Critical),
+        ("hook", "webhook", Severity::Warning),
+        ("log", "journald", Severity::Warning),
+        ("mail", "mail", Severity::Warning),
+        ("pager", "exec", Severity::Critical),
     ];
     assert_eq!(sinks, wanted);
     wrong(

@@ -5,7 +5,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use openraid_format::{DeviceFlags, Direction, ShapeFields, Superblock, Uuid};
+use openraid_format::{DeviceFlags, ReshapeDirection, ShapeFields, Superblock, Uuid};
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, SetId, SetLba, Slot, Token};
 
 pub use crate::cache::figures::CacheStatus;
@@ -364,8 +364,8 @@ pub struct ReshapeStatus {
     /// Sectors of the set before and after.
     pub capacities: [Sectors; 2],
     /// The direction.
-    pub direction: Direction,
-    /// The stage of the change.
+    pub direction: ReshapeDirection,
+    /// What it does.
     pub stage: ReshapeStage,
     /// Sectors of the set that have moved.
     pub moved: Sectors,

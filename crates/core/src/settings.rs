@@ -17,7 +17,7 @@ pub const TUNINGS: usize = 3;
 
 /// The values that a setting of a [`Policy`] may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum SettingKind {
     /// One of these words.
     Words(&'static [&'static str]),
     /// On or off, by one of these words.
@@ -42,11 +42,11 @@ pub enum Needs {
 }
 
 /// One row of the table of settings.
-pub struct Spec {
-    /// Name of the setting.
+pub struct SettingSpec {
+    /// Its name.
     pub name: &'static str,
     /// Its possible values.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// What it needs to have an effect.
     pub needs: Needs,
     /// Its meaning, in one line without a full stop at the end.
@@ -55,8 +55,8 @@ pub struct Spec {
     set: fn(&mut Policy, Value) -> bool,
 }
 
-impl Spec {
-    /// Value of the setting.
+impl SettingSpec {
+    /// Its value.
     #[must_use]
     pub fn get(&self, policy: &Policy) -> Value {
         (self.get)(policy)
@@ -66,10 +66,10 @@ impl Spec {
     #[must_use]
     pub fn set(&self, policy: &mut Policy, value: Value) -> bool {
         let fits = match (self.kind, value) {
-            (Kind::Words(words) | Kind::Switch(words), Value::Word(word)) => words.contains(&word),
-            (Kind::Number(least, most), Value::Number(number)) => (least..=most).contains(&number),
-            (Kind::Size(least, most), Value::Size(size)) => (least..=most).contains(&size),
-            (Kind::Rate, Value::Rate(_)) => true,
+            (SettingKind::Words(words) | SettingKind::Switch(words), Value::Word(word)) => words.contains(&word),
+            (SettingKind::Number(least, most), Value::Number(number)) => (least..=most).contains(&number),
+            (SettingKind::Size(least, most), Value::Size(size)) => (least..=most).contains(&size),
+            (SettingKind::Rate, Value::Rate(_)) => true,
             _ => false,
         };
         fits && (self.set)(policy, value)
@@ -172,11 +172,11 @@ words! {
 }
 
 macro_rules! kind {
-    (Words($type:ty)) => { Kind::Words(<$type>::WORDS) };
-    (Switch($($word:literal),+)) => { Kind::Switch(&[$($word),+]) };
-    (Number($least:expr, $most:expr)) => { Kind::Number($least, $most) };
-    (Size($least:expr, $most:expr)) => { Kind::Size($least, $most) };
-    (Rate()) => { Kind::Rate };
+    (Words($type:ty)) => { SettingKind::Words(<$type>::WORDS) };
+    (Switch($($word:literal),+)) => { SettingKind::Switch(&[$($word),+]) };
+    (Number($least:expr, $most:expr)) => { SettingKind::Number($least, $most) };
+    (Size($least:expr, $most:expr)) => { SettingKind::Size($least, $most) };
+    (Rate()) => { SettingKind::Rate };
 }
 
 macro_rules! value_of {
@@ -237,8 +237,8 @@ macro_rules! settings {
 
         impl Policy {
             /// The table of settings, in the order in which they are shown.
-            pub const TABLE: &'static [Spec] = &[$(
-                Spec {
+            pub const TABLE: &'static [SettingSpec] = &[$(
+                SettingSpec {
                     name: $name,
                     kind: kind!($kind($($range)*)),
                     needs: Needs::$needs,
@@ -317,7 +317,7 @@ const WINDOW_MAX: Sectors = Sectors::mib(1024);
 impl Policy {
     /// The row of the table for a name.
     #[must_use]
-    pub fn spec(name: &str) -> Option<&'static Spec> {
+    pub fn spec(name: &str) -> Option<&'static SettingSpec> {
         Self::TABLE.iter().find(|spec| spec.name == name)
     }
 
@@ -500,16 +500,16 @@ mod tests {
             let (before, value) = (policy, spec.get(&policy));
             assert!(spec.set(&mut policy, value), "{}", spec.name);
             let wrong = match spec.kind {
-                Kind::Words(_) | Kind::Switch(_) => [Value::Word("neither"), Value::Number(1)],
-                Kind::Number(_, most) => [Value::Number(most + 1), Value::Word("on")],
-                Kind::Size(..) => [Value::Rate(Sectors::mib(1)), Value::Number(8)],
-                Kind::Rate => [Value::Size(Sectors::mib(1)), Value::Word("none")],
+                SettingKind::Words(_) | SettingKind::Switch(_) => [Value::Word("neither"), Value::Number(1)],
+                SettingKind::Number(_, most) => [Value::Number(most + 1), Value::Word("on")],
+                SettingKind::Size(..) => [Value::Rate(Sectors::mib(1)), Value::Number(8)],
+                SettingKind::Rate => [Value::Size(Sectors::mib(1)), Value::Word("none")],
             };
             for value in wrong {
                 assert!(!spec.set(&mut policy, value), "{} {value}", spec.name);
             }
             assert_eq!(policy, before, "{}", spec.name);
-            if let Kind::Words(words) | Kind::Switch(words) = spec.kind {
+            if let SettingKind::Words(words) | SettingKind::Switch(words) = spec.kind {
                 for word in words {
                     assert!(spec.set(&mut policy, Value::Word(word)), "{} {word}", spec.name);
                     let shown = spec.get(&policy).to_string();

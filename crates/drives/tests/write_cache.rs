@@ -1,7 +1,7 @@
 //! The places of a write cache, against closed forms.
 
 use openraid_core::actions::DriveOp;
-use openraid_drives::disk::Geometry;
+use openraid_drives::disk::DiskGeometry;
 use openraid_drives::trial::{closed, command};
 use openraid_drives::{DriveKit, DriveModel, DriveOptions, Random};
 use openraid_models::{DiskProfile, DriveKind, DriveProfile, Library, Rate, Sourced};
@@ -85,7 +85,7 @@ fn writes_into_a_full_cache_go_at_the_rate_of_the_medium() {
 fn the_next_piece_is_chosen_while_the_data_of_a_waiting_write_comes() {
     for (places, turns) in [(1, 0.5), (2, 0.5), (3, 0.25)] {
         let drive = drive(places);
-        let geometry = Geometry::new(disk(&drive), drive.capacity.value);
+        let geometry = DiskGeometry::new(disk(&drive), drive.capacity.value);
         let sectors = geometry.track();
         let mut random = Random::new(4);
         // Every other sector, so that pieces do not touch.

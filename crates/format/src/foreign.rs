@@ -97,7 +97,7 @@ impl Findings {
 
 /// Bytes that were read from a drive.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch<'a> {
+pub struct ReadStretch<'a> {
     /// Byte offset of these bytes on the drive.
     pub start: Bytes,
     /// The bytes.
@@ -108,7 +108,7 @@ pub struct Stretch<'a> {
 #[derive(Clone, Copy)]
 struct Drive<'a> {
     size: u64,
-    stretches: &'a [Stretch<'a>],
+    stretches: &'a [ReadStretch<'a>],
 }
 
 impl<'a> Drive<'a> {
@@ -130,7 +130,7 @@ impl<'a> Drive<'a> {
 /// The signatures on a drive of `size`. They are searched in the parts that could be read: normally the first
 /// [`FOREIGN_HEAD`] and the last [`FOREIGN_TAIL`] bytes. A signature outside these parts is not found.
 #[must_use]
-pub fn detect(size: Bytes, stretches: &[Stretch<'_>]) -> Findings {
+pub fn detect(size: Bytes, stretches: &[ReadStretch<'_>]) -> Findings {
     let drive = Drive { size: size.0, stretches };
     let mut findings = Findings::new();
     md(drive, &mut findings);
@@ -189,8 +189,10 @@ mod tests {
     fn nothing_is_found_on_an_empty_drive_or_in_no_bytes() {
         let zeroes = [0; 8192];
         for size in [0, 1, 511, 512, 8192, u64::MAX] {
-            let all =
-                [Stretch { start: Bytes(0), bytes: &zeroes }, Stretch { start: Bytes(u64::MAX - 4), bytes: &[0; 4] }];
+            let all = [
+                ReadStretch { start: Bytes(0), bytes: &zeroes },
+                ReadStretch { start: Bytes(u64::MAX - 4), bytes: &[0; 4] },
+            ];
             assert!(detect(Bytes(size), &all).list().is_empty());
             assert!(detect(Bytes(size), &[]).list().is_empty());
         }
@@ -203,8 +205,8 @@ mod tests {
         for from_end in [512, 4096, 257 * 512, 1 << 20] {
             let mut tail = std::vec![0; 1 << 20];
             le::put(&mut tail, (1 << 20) - from_end, b"\xde\x11\xde\x11");
-            let tail = Stretch { start: Bytes(size - (1 << 20)), bytes: &tail };
-            let found = detect(Bytes(size), &[Stretch { start: Bytes(0), bytes: &[0; 512] }, tail]);
+            let tail = ReadStretch { start: Bytes(size - (1 << 20)), bytes: &tail };
+            let found = detect(Bytes(size), &[ReadStretch { start: Bytes(0), bytes: &[0; 512] }, tail]);
             assert_eq!(found.list(), [Finding { kind: ForeignKind::Ddf, at: Bytes(size - from_end as u64) }]);
         }
     }
@@ -214,7 +216,7 @@ mod tests {
         let size = (16 << 20) + 512;
         let last = (16 << 20) - 4096;
         for at in [0, last] {
-            let found = detect(Bytes(size), &[Stretch { start: Bytes(at), bytes: b"ORAIDJSB\x01\0\0\0" }]);
+            let found = detect(Bytes(size), &[ReadStretch { start: Bytes(at), bytes: b"ORAIDJSB\x01\0\0\0" }]);
             assert_eq!(found.list(), [Finding { kind: ForeignKind::OpenraidJournal, at: Bytes(at) }]);
         }
     }

@@ -46,7 +46,7 @@ pub use check::{MetadataArea, SuperblockError};
 pub use crc32c::{crc32c, crc32c_of_both};
 pub use create::{role_table_len, NewMember, NewSet, Placement, PlacementError, PlacementRequest, ROUNDING};
 pub use feature::{DeviceFlags, FeatureMap};
-pub use foreign::{detect as detect_foreign, Finding, Findings, ForeignKind, Stretch, FOREIGN_HEAD, FOREIGN_TAIL};
+pub use foreign::{detect as detect_foreign, Finding, Findings, ForeignKind, ReadStretch, FOREIGN_HEAD, FOREIGN_TAIL};
 pub use identity::{SetName, SetNameError, Timestamp, Uuid, UuidError};
 pub use journal::{
     choose_journal_mirror, entry_sectors as journal_entry_sectors, journal_superblock_lba, scan_ring, ArrayState,
@@ -66,7 +66,7 @@ pub use ppl::{
     PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX,
 };
 pub use raid5_journal::{is_raid5_journal_block, RAID5_JOURNAL_MAGIC};
-pub use reshape::{ChangeBegin, Direction, ReshapeFault, ReshapeView, ShapeFields};
+pub use reshape::{ChangeBegin, ReshapeDirection, ReshapeFault, ReshapeView, ShapeFields};
 pub use role::{Role, RoleTable, ROLES_MAX};
 pub use superblock::{
     superblock_lba, BadBlockPlace, JournalReached, MinorVersion, PplPlace, Reshape, Superblock, Unassigned,

@@ -22,14 +22,14 @@ use openraid_units::{DriveLba, Sectors, SetLba};
 
 /// The order in which a change goes through the addresses of the set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
+pub enum ReshapeDirection {
     /// From the start: addresses below the position have the new shape.
     Forward,
     /// From the end: addresses from the position on have the new shape.
     Backward,
 }
 
-impl Direction {
+impl ReshapeDirection {
     /// The other direction.
     #[must_use]
     pub const fn reversed(self) -> Self {
@@ -40,7 +40,7 @@ impl Direction {
     }
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for ReshapeDirection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Forward => "forwards",
@@ -95,8 +95,8 @@ pub struct ReshapeView {
     /// The shape after.
     pub new: ShapeFields,
     /// The direction.
-    pub direction: Direction,
-    /// The boundary between both shapes: see [`Direction`].
+    pub direction: ReshapeDirection,
+    /// The boundary between both shapes: see [`ReshapeDirection`].
     pub position: SetLba,
     /// Sectors that are used of each member, in both shapes: whole chunks of either.
     pub size: Sectors,
@@ -118,7 +118,8 @@ impl ReshapeView {
         if backwards_by_bit && delta != 0 {
             return Err(ReshapeFault::Direction { delta });
         }
-        let direction = if backwards_by_bit || delta < 0 { Direction::Backward } else { Direction::Forward };
+        let direction =
+            if backwards_by_bit || delta < 0 { ReshapeDirection::Backward } else { ReshapeDirection::Forward };
         let chunk = old.chunk.max(new.chunk);
         let size = sb.size.round_down(chunk);
         if size.is_zero() {
@@ -152,7 +153,7 @@ pub struct ChangeBegin {
     /// The shape after the change.
     pub new: ShapeFields,
     /// The direction. With more members it is forwards, with fewer backwards.
-    pub direction: Direction,
+    pub direction: ReshapeDirection,
     /// The boundary at the begin: 0 forwards, the size of the smaller set backwards.
     pub position: SetLba,
     /// The place of the new shape's data on this member.
@@ -220,7 +221,7 @@ pub enum ReshapeFault {
         /// Sectors from the old place of the data to the new one.
         shift: i64,
         /// The direction of the change.
-        direction: Direction,
+        direction: ReshapeDirection,
     },
     /// The new place of the data is not within the drive, or on the superblock.
     NewDataArea {
@@ -371,11 +372,11 @@ pub(crate) fn check_all(sb: &Superblock) -> Result<(), ReshapeFault> {
 }
 
 /// Checks the new place of the data.
-fn check_new_data_area(sb: &Superblock, direction: Direction) -> Result<(), ReshapeFault> {
+fn check_new_data_area(sb: &Superblock, direction: ReshapeDirection) -> Result<(), ReshapeFault> {
     let shift = sb.shift();
     let wrong_way = match direction {
-        Direction::Forward => shift > 0,
-        Direction::Backward => shift < 0,
+        ReshapeDirection::Forward => shift > 0,
+        ReshapeDirection::Backward => shift < 0,
     };
     if wrong_way {
         return Err(ReshapeFault::Shift { shift, direction });
@@ -505,15 +506,15 @@ impl Superblock {
         // The number of members decides about the direction, and no field could say another one.
         let other = match delta.signum() {
             0 => direction,
-            1 => Direction::Forward,
-            _ => Direction::Backward,
+            1 => ReshapeDirection::Forward,
+            _ => ReshapeDirection::Backward,
         };
         if direction != other {
             return Err(SuperblockError::BadReshape(ReshapeFault::Direction { delta }));
         }
         self.try_change(|sb| {
             sb.features.set(FeatureMap::RESHAPE_ACTIVE, true);
-            sb.features.set(FeatureMap::RESHAPE_BACKWARDS, delta == 0 && direction == Direction::Backward);
+            sb.features.set(FeatureMap::RESHAPE_BACKWARDS, delta == 0 && direction == ReshapeDirection::Backward);
             sb.features.set(FeatureMap::NEW_OFFSET, new_offset != 0);
             sb.raid_disks = new.raid_disks;
             sb.reshape = Reshape {
@@ -553,7 +554,7 @@ impl Superblock {
             sb.reshape.new_layout = old.layout;
             sb.reshape.new_chunk = u32::try_from(old.chunk.get()).expect("a chunk has 32 bits in a superblock");
             sb.reshape.new_offset = new_offset;
-            let backwards = direction == Direction::Forward && sb.reshape.delta_disks == 0;
+            let backwards = direction == ReshapeDirection::Forward && sb.reshape.delta_disks == 0;
             sb.features.set(FeatureMap::RESHAPE_BACKWARDS, backwards);
         })
     }

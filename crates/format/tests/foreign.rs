@@ -4,7 +4,7 @@
 mod common;
 
 use common::Folder;
-use openraid_format::{detect_foreign, Findings, Stretch, FOREIGN_HEAD, FOREIGN_TAIL};
+use openraid_format::{detect_foreign, Findings, ReadStretch, FOREIGN_HEAD, FOREIGN_TAIL};
 use openraid_units::Bytes;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,8 @@ fn ours(path: &Path) -> Findings {
     };
     let tail_at = size.saturating_sub(FOREIGN_TAIL.0);
     let (head, tail) = (read(0, FOREIGN_HEAD.0), read(tail_at, FOREIGN_TAIL.0));
-    let stretches = [Stretch { start: Bytes(0), bytes: &head }, Stretch { start: Bytes(tail_at), bytes: &tail }];
+    let stretches =
+        [ReadStretch { start: Bytes(0), bytes: &head }, ReadStretch { start: Bytes(tail_at), bytes: &tail }];
     detect_foreign(Bytes(size), &stretches)
 }
 

@@ -9,7 +9,7 @@ mod common;
 use common::{fix_checksum, golden, Member, Random};
 use openraid_format::{
     detect_foreign, is_raid5_journal_block, sync_size, BadBlockTable, BitmapError, BitmapHeader, MinorVersion,
-    PplHeader, Role, Stretch, Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
+    PplHeader, ReadStretch, Role, Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{Bytes, DriveLba, Sectors};
 use std::collections::BTreeMap;
@@ -249,7 +249,7 @@ fn bitmaps_logs_and_signatures_of_random_bytes_never_panic() {
         let _ = BadBlockTable::decode(&bytes, random.next().to_le_bytes()[0], Sectors(random.next()));
         let _ = is_raid5_journal_block(&bytes);
         bytes.resize(70_000, 0);
-        let stretch = Stretch { start: Bytes(random.next() >> random.index(64)), bytes: &bytes };
+        let stretch = ReadStretch { start: Bytes(random.next() >> random.index(64)), bytes: &bytes };
         let _ = detect_foreign(Bytes(random.next() >> random.index(64)), &[stretch]);
     }
     let mut accepted = 0;

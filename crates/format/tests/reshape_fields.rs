@@ -5,8 +5,8 @@ mod common;
 
 use common::{case, fix_checksum};
 use openraid_format::{
-    ChangeBegin, Direction, FeatureMap, MdLevel, MetadataArea, ReshapeFault, ReshapeView, ShapeFields, Superblock,
-    SuperblockError,
+    ChangeBegin, FeatureMap, MdLevel, MetadataArea, ReshapeDirection, ReshapeFault, ReshapeView, ShapeFields,
+    Superblock, SuperblockError,
 };
 use openraid_units::{DriveLba, Sectors, SetLba};
 
@@ -53,8 +53,8 @@ const NEW_OFFSET: usize = 124;
 
 #[test]
 fn the_middle_of_a_change_is_read_as_md_meant_it() {
-    use Direction::{Backward, Forward};
     use MdLevel::{Raid10, Raid4, Raid5, Raid6};
+    use ReshapeDirection::{Backward, Forward};
     let ls = LEFT_SYMMETRIC;
     let six = LEFT_SYMMETRIC_6;
     // Both shapes, the direction, the position, and how far the data of the first and the last member move.
@@ -218,7 +218,7 @@ fn the_data_move_in_the_right_direction_and_over_nothing_else() {
         assert_eq!(shifted(shift), refused(ReshapeFault::NewDataArea { shift: shift.into() }), "{shift}");
     }
     for shift in [1, 512, i32::MAX] {
-        let direction = Direction::Forward;
+        let direction = ReshapeDirection::Forward;
         assert_eq!(shifted(shift), refused(ReshapeFault::Shift { shift: shift.into(), direction }), "{shift}");
     }
     // Backwards with as many members: up only, and not out of the drive.
@@ -235,7 +235,7 @@ fn the_data_move_in_the_right_direction_and_over_nothing_else() {
     assert_eq!(backwards(1024, 79872 - 1024).expect("room after the data").new_data_offset(), DriveLba(3072));
     assert_eq!(backwards(1025, 79872 - 1024), refused(ReshapeFault::NewDataArea { shift: 1025 }));
     assert_eq!(backwards(i32::MAX, 79872), refused(ReshapeFault::NewDataArea { shift: i32::MAX.into() }));
-    let down = ReshapeFault::Shift { shift: -8, direction: Direction::Backward };
+    let down = ReshapeFault::Shift { shift: -8, direction: ReshapeDirection::Backward };
     assert_eq!(backwards(-8, 79872 - 1024), refused(down));
     // Without the bit the data stay.
     let active = FeatureMap::RESHAPE_ACTIVE.0.to_le_bytes();
@@ -276,8 +276,8 @@ fn a_begin_a_position_and_an_end_are_those_of_md() {
 fn begin_and_end(mut ours: Superblock, middle: &Superblock, after: &Superblock) {
     let ReshapeView { old, new, direction, size, .. } = middle.change().expect("in the middle");
     let position = match direction {
-        Direction::Forward => SetLba::ZERO,
-        Direction::Backward => SetLba(size.get() * u64::from(new.data_columns().expect("parity"))),
+        ReshapeDirection::Forward => SetLba::ZERO,
+        ReshapeDirection::Backward => SetLba(size.get() * u64::from(new.data_columns().expect("parity"))),
     };
     let begin = ChangeBegin { new, direction, position, new_data_offset: middle.new_data_offset() };
     ours.begin_change(&begin).expect("md did it");
@@ -301,7 +301,7 @@ fn what_a_reader_would_refuse_is_not_set() {
     let before = case("change-raid5-4-to-5-before")[0].superblock().expect("md wrote it");
     let begin = ChangeBegin {
         new: shape(MdLevel::Raid5, 5, LEFT_SYMMETRIC, 128),
-        direction: Direction::Forward,
+        direction: ReshapeDirection::Forward,
         position: SetLba::ZERO,
         new_data_offset: DriveLba(1536),
     };
@@ -315,7 +315,10 @@ fn what_a_reader_would_refuse_is_not_set() {
         }
     };
     let with_shape = |new| refused(ChangeBegin { new, ..begin });
-    assert_eq!(refused(ChangeBegin { direction: Direction::Backward, ..begin }), ReshapeFault::Direction { delta: 1 });
+    assert_eq!(
+        refused(ChangeBegin { direction: ReshapeDirection::Backward, ..begin }),
+        ReshapeFault::Direction { delta: 1 }
+    );
     let fewer = with_shape(shape(MdLevel::Raid5, 3, LEFT_SYMMETRIC, 128));
     assert_eq!(fewer, ReshapeFault::Direction { delta: -1 });
     let other = with_shape(shape(MdLevel::Raid6, 5, LEFT_SYMMETRIC, 128));

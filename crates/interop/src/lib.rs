@@ -14,7 +14,7 @@ use openraid_core::admin::AdminCommand;
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
-use openraid_oracle::stamp::{self, Report, WriteLog};
+use openraid_oracle::stamp::{self, StampReport, WriteLog};
 use openraid_sim::drive::{DriveSpec, FreshContent};
 use openraid_sim::shape::Blocks;
 use openraid_sim::world::{World, WorldSpec};
@@ -192,7 +192,7 @@ pub fn is_stamped(world: &mut World, array: ArrayId, seed: u64) -> bool {
 /// # Panics
 /// A read fails, or there is no room for a copy.
 #[must_use]
-pub fn verified(world: &mut World, array: ArrayId, seed: u64, log: &WriteLog, folder: &Folder) -> Report {
+pub fn verified(world: &mut World, array: ArrayId, seed: u64, log: &WriteLog, folder: &Folder) -> StampReport {
     let content = read_array(world, array);
     let path = folder.image("content", 0);
     fs::write(&path, &content).expect("there is room for a copy");

@@ -7,7 +7,7 @@ use openraid_interop::{dump_all, machine, stamp_array, verified, write_logged, F
 use openraid_oracle::stamp::WriteLog;
 use openraid_oracle::{answer, Guest};
 use openraid_sim::oracle::Members;
-use openraid_sim::world::arrays::StartError;
+use openraid_sim::world::arrays::ArrayStartError;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::Sectors;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ fn the_engine_takes_over_from_md_that_was_killed_while_it_wrote() {
         if arguments.contains("level=5") || arguments.contains("level=6") {
             let mut world = machine(&paths[1..], SEED);
             match world.assemble(false) {
-                Err(StartError::Assemble(AssembleError::DirtyDegraded { .. })) => {}
+                Err(ArrayStartError::Assemble(AssembleError::DirtyDegraded { .. })) => {}
                 other => panic!("{key}: dirty and degraded is refused, not {other:?}"),
             }
             world.assemble(true).unwrap_or_else(|error| panic!("{key}, by force: {error}"));

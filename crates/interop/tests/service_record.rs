@@ -9,7 +9,7 @@ use openraid_core::admin::AdminCommand;
 use openraid_core::Actions;
 use openraid_format::MdLevel;
 use openraid_nbd::Command;
-use openraid_runtime::record::{Event, Recorder};
+use openraid_runtime::record::{EngineCall, Recorder};
 use openraid_runtime::ServiceConfig;
 use openraid_sim::digest::Digest;
 use openraid_sim::record::{Record, RecordEntry};
@@ -22,12 +22,12 @@ use support::{request, small_limits, Server};
 struct Keeper(Arc<Mutex<(Record, Digest)>>);
 
 impl Recorder for Keeper {
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: EngineCall<'_>) {
         let entry = match event {
-            Event::WallClock(at_zero) => RecordEntry::WallClock(at_zero),
-            Event::Submit(request) => RecordEntry::Submit(*request),
-            Event::Complete(completion) => RecordEntry::Complete(*completion),
-            Event::Admin(token, command) => RecordEntry::Admin(token, Box::new(command.clone())),
+            EngineCall::WallClock(at_zero) => RecordEntry::WallClock(at_zero),
+            EngineCall::Submit(request) => RecordEntry::Submit(*request),
+            EngineCall::Complete(completion) => RecordEntry::Complete(*completion),
+            EngineCall::Admin(token, command) => RecordEntry::Admin(token, Box::new(command.clone())),
         };
         self.0.lock().expect("no panic").0.push(entry);
     }

@@ -6,7 +6,7 @@
 
 use std::fmt::{Display, Write};
 
-use openraid_status::alarm::Level;
+use openraid_status::alarm::Severity;
 use openraid_status::{ArrayModel, HealthWord, JournalModel, JournalWord, MemberModel, StateWord};
 
 use crate::http::reply::{Problem, Reply};
@@ -37,7 +37,8 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     let journal = request.state.controller.journal()?;
     let server = request.state.controller.server()?;
     let events = request.state.controller.events()?;
-    let open = |level: Level| events.iter().filter(|event| event.level == level && !event.acknowledged).count() as u64;
+    let open =
+        |level: Severity| events.iter().filter(|event| event.level == level && !event.acknowledged).count() as u64;
     let accepts = request.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_classic = accepts.contains("text/plain") && !accepts.contains("openmetrics");
     let mut page = Page { is_classic, text: String::new() };
@@ -46,7 +47,7 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     page.family("openraid_clients", "gauge", "Clients that are connected.");
     page.line("openraid_clients", &[], server.clients);
     page.family("openraid_events_open", "gauge", "Events of the log that are not acknowledged.");
-    for level in Level::ALL {
+    for level in Severity::ALL {
         page.line("openraid_events_open", &[("level", level.word())], open(level));
     }
     // The alarm of an array that is offline is one of the server, too.
@@ -54,7 +55,7 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     let of_server = || server.alarms.iter().filter(|alarm| of_arrays().all(|other| other.id != alarm.id));
     let alarms = || of_arrays().chain(of_server()).filter(|alarm| alarm.is_open());
     page.family("openraid_alarms_open", "gauge", "Alarms that hold and are not acknowledged.");
-    for level in Level::ALL {
+    for level in Severity::ALL {
         let count = alarms().filter(|alarm| alarm.what.level == level).count() as u64;
         page.line("openraid_alarms_open", &[("level", level.word())], count);
     }

@@ -4,7 +4,7 @@
 //! above the best is other processes' work.
 
 use openraid_nbd::client::{ChosenContext, ClientSession, ClientTransmission, Pending, PendingTable, ReplyEvent};
-use openraid_nbd::server::{simple, Payload, Session, Transmission, TransmissionEvent, Tuning};
+use openraid_nbd::server::{simple, Payload, PayloadTuning, Session, Transmission, TransmissionEvent};
 use openraid_nbd::{BlockSizes, Command, ContextSet, Cookie, ExportFlags, Request};
 use openraid_units::{ArrayOffset, Bytes};
 use std::hint::black_box;
@@ -87,7 +87,7 @@ fn replies(client: &mut ClientTransmission, bytes: &[u8], slots: &mut Slots) -> 
 }
 
 fn main() {
-    let mut parser = Transmission::new(&session(), Tuning::default());
+    let mut parser = Transmission::new(&session(), PayloadTuning::default());
     for (name, command) in [("read", Command::Read { dont_fragment: false }), ("write", Command::Write { fua: false })]
     {
         let bytes = batch(command);

@@ -4,14 +4,14 @@
 ///
 /// On the wire: 32 bits length in bytes, 32 bits status, both big-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Extent {
+pub struct StatusExtent {
     /// Length in bytes; not zero.
     pub length: u32,
     /// Flags whose meaning the metadata context defines.
     pub status: u32,
 }
 
-impl Extent {
+impl StatusExtent {
     /// Bytes on the wire.
     pub const BYTES: usize = 8;
     /// `base:allocation`: the range is not allocated.
@@ -43,9 +43,9 @@ mod tests {
 
     #[test]
     fn extents_are_length_then_status_big_endian() {
-        let extent = Extent { length: 0x0102_0304, status: 3 };
+        let extent = StatusExtent { length: 0x0102_0304, status: 3 };
         assert_eq!(extent.to_wire(), [1, 2, 3, 4, 0, 0, 0, 3]);
         let wire = [1, 2, 3, 4, 0, 0, 0, 3, 9, 9];
-        assert_eq!(Extent::from_wire(&wire).collect::<Vec<_>>(), [extent]);
+        assert_eq!(StatusExtent::from_wire(&wire).collect::<Vec<_>>(), [extent]);
     }
 }

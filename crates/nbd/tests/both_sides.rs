@@ -4,8 +4,8 @@
 mod support;
 
 use openraid_nbd::client::{ClientOptions, Goal};
-use openraid_nbd::server::{Reason, Tuning};
-use openraid_nbd::{Command, Cookie, ExportFlags, Extent, NbdError, Request};
+use openraid_nbd::server::{PayloadTuning, Reason};
+use openraid_nbd::{Command, Cookie, ExportFlags, NbdError, Request, StatusExtent};
 use openraid_units::{ArrayOffset, Bytes};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ struct Outcome {
     disk: Vec<u8>,
 }
 
-fn run(requests: &[(Request, Vec<u8>)], structured: bool, tuning: Tuning, cut: Cut) -> Outcome {
+fn run(requests: &[(Request, Vec<u8>)], structured: bool, tuning: PayloadTuning, cut: Cut) -> Outcome {
     let disk = Arc::new(Disk::new(SIZE));
     let mut server = Connection::new(Arc::new(vec![export("disk", SIZE)]), Arc::clone(&disk), tuning);
     server.log = Some(Vec::new());
@@ -94,7 +94,7 @@ fn run(requests: &[(Request, Vec<u8>)], structured: bool, tuning: Tuning, cut: C
 fn check_extents(request: &Request, answer: &Answer, disk: &[u8]) {
     let Command::BlockStatus { one } = request.command else { return assert!(answer.extents.is_empty()) };
     for context in [1, 2] {
-        let extents: Vec<Extent> =
+        let extents: Vec<StatusExtent> =
             answer.extents.iter().filter(|(id, _)| *id == context).map(|(_, extent)| *extent).collect();
         let total: u64 = extents.iter().map(|extent| u64::from(extent.length)).sum();
         assert!(!extents.is_empty() && (!one || extents.len() == 1));
@@ -108,7 +108,7 @@ fn check_extents(request: &Request, answer: &Answer, disk: &[u8]) {
     assert_eq!(first.status == 3, is_zero(&disk[start..end]));
 }
 
-fn check(seed: u64, count: usize, structured: bool, tuning: Tuning) {
+fn check(seed: u64, count: usize, structured: bool, tuning: PayloadTuning) {
     let requests = requests(seed, count, structured);
     let (results, model) = expected(&requests);
     let whole = run(&requests, structured, tuning, Cut::Whole);
@@ -132,7 +132,7 @@ proptest! {
 
     #[test]
     fn events_do_not_depend_on_how_bytes_arrive(seed: u64, structured: bool, wait_for_small: bool, inline in 0u32..70_000) {
-        check(seed >> 1, 24, structured, Tuning { inline_below: inline, wait_for_small });
+        check(seed >> 1, 24, structured, PayloadTuning { inline_below: inline, wait_for_small });
     }
 }
 
@@ -142,7 +142,7 @@ fn extents_tell_zeroes_where_the_disk_has_them() {
     let all = request(2, Command::BlockStatus { one: false }, 100, SIZE - 200);
     let one = request(3, Command::BlockStatus { one: true }, 3 * STATUS_UNIT, STATUS_UNIT + 1);
     let requests = vec![(write, vec![1; 10]), (all, vec![]), (one, vec![])];
-    let outcome = run(&requests, true, Tuning::default(), Cut::Whole);
+    let outcome = run(&requests, true, PayloadTuning::default(), Cut::Whole);
     let unit = u32::try_from(STATUS_UNIT).unwrap();
     let size = u32::try_from(SIZE).unwrap();
     let extents = |index: usize| outcome.answers[index].1.extents.iter().map(|(c, e)| (*c, e.length, e.status));
@@ -159,7 +159,7 @@ fn the_client_gets_the_values_that_the_server_advertised() {
     for structured in [false, true] {
         let disk = Arc::new(Disk::new(SIZE));
         let export = export("disk", SIZE);
-        let mut server = Connection::new(Arc::new(vec![export.clone()]), disk, Tuning::default());
+        let mut server = Connection::new(Arc::new(vec![export.clone()]), disk, PayloadTuning::default());
         let mut client = PipeClient::new(options(structured), vec![]);
         converse(&mut client, &mut server, Cut::EachByte);
         let session = client.session.unwrap();
@@ -176,7 +176,7 @@ fn a_refused_request_leaves_the_connection_usable() {
     let read = request(2, Command::Read { dont_fragment: false }, 0, 100);
     let requests = vec![(beyond, vec![0x25; 100_000]), (read, vec![])];
     for structured in [false, true] {
-        let outcome = run(&requests, structured, Tuning::default(), Cut::Random(7));
+        let outcome = run(&requests, structured, PayloadTuning::default(), Cut::Random(7));
         let refused = outcome.log.iter().find_map(|entry| match entry {
             Entry::Refused(refusal) => Some(refusal.reason),
             _ => None,

@@ -7,7 +7,7 @@ mod support;
 
 use openraid_nbd::client::{ClientOptions, ClientTransmission, Goal};
 use openraid_nbd::limits::{OPTION_PAYLOAD_MAX, OPTION_REPLY_MAX};
-use openraid_nbd::server::Tuning;
+use openraid_nbd::server::PayloadTuning;
 use openraid_nbd::{BlockSizes, Command, Cookie, ExportInfo, Request};
 use openraid_units::{ArrayOffset, Bytes};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use support::random::Random;
 const SIZE: usize = 256 << 10;
 /// Maximum payload of the exports in this test.
 const PAYLOAD: usize = 16 << 10;
-const TUNING: Tuning = Tuning { inline_below: 2048, wait_for_small: true };
+const TUNING: PayloadTuning = PayloadTuning { inline_below: 2048, wait_for_small: true };
 
 fn exports() -> Arc<Vec<ExportInfo>> {
     let blocks = BlockSizes::new(1, 512, u32::try_from(PAYLOAD).unwrap()).unwrap();

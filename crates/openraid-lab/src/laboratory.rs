@@ -21,7 +21,7 @@ use crate::arguments::{
     CacheWord, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments, WayWord,
 };
 use openraid::exit::Failure;
-use openraid::output::progress::Progress;
+use openraid::output::progress::WorkProgress;
 
 /// The part of a file in which its kind is looked for; comments may stand before the first line that shows it.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
@@ -366,7 +366,7 @@ pub fn refused(error: CellError) -> Failure {
 /// The number of parallel runs, which is the number of processors, and a callback for the number of ended runs and of
 /// all runs. The bar learns the number of all runs on the way.
 pub fn runs_at_once(what: &str) -> (usize, impl Fn(usize, usize) + Sync) {
-    let progress = Mutex::new(Progress::counting(what, 0));
+    let progress = Mutex::new(WorkProgress::counting(what, 0));
     let ended = move |done: usize, all: usize| {
         let progress = progress.lock().expect("no thread panics with the lock");
         progress.expect(all as u64);

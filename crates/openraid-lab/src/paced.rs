@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use openraid_core::actions::{Data, DriveOp, IoClass};
     use openraid_core::events::DriveError;
-    use openraid_runtime::member::paced::{set_models, Content, Lateness, Paced, PacedMember};
+    use openraid_runtime::member::paced::{set_models, Lateness, Paced, PacedContent, PacedMember};
     use openraid_runtime::member::{MemberSpec, Place, SparseMemory};
     use openraid_sys::{FramePool, Member, PoolOptions, PoolRange};
     use openraid_units::{Bytes, DriveLba, Nanos, PoolOffset, TagKind};
@@ -113,7 +113,7 @@ mod tests {
             let kit = profile_of(profile).expect("a profile").kit;
             let mut pool = FramePool::new(PoolOptions::of(Bytes::mib(1))).expect("memory");
             let memory = SparseMemory::new(Bytes::mib(64));
-            let mut paced = Paced::new(member.model(DriveId(3)), Content::Memory(memory));
+            let mut paced = Paced::new(member.model(DriveId(3)), PacedContent::Memory(memory));
             let options = DriveOptions { write_cache: Some(false), seed: SEED, index: 3, ..DriveOptions::default() };
             let mut alone = kit.build(&options);
             let mut now = Instant(1_000_000_000_000);
@@ -153,7 +153,7 @@ mod tests {
     fn a_late_answer_reports_its_lateness_and_waits_for_the_file() {
         let member = member("model:service-fixed").expect("a profile");
         let mut pool = FramePool::new(PoolOptions::of(Bytes::mib(1))).expect("memory");
-        let mut paced = Paced::new(member.model(DriveId(0)), Content::Memory(SparseMemory::new(Bytes::mib(1))));
+        let mut paced = Paced::new(member.model(DriveId(0)), PacedContent::Memory(SparseMemory::new(Bytes::mib(1))));
         let (mut done, start) = (Vec::new(), Instant(5_000_000_000));
         paced.submit(start, &command(1, DriveOp::Read, 0, 0), &[], &mut pool, &mut done);
         let due = paced.next().expect("it is under way");
@@ -169,7 +169,7 @@ mod tests {
         let mut engine = openraid_sys::IoEngine::new(&pool, openraid_sys::EngineOptions::default()).expect("an engine");
         let slot = engine.attach(Arc::new(file)).expect("the only one");
         std::fs::remove_file(&path).expect("it was made");
-        let mut paced = Paced::new(member.model(DriveId(0)), Content::File(slot));
+        let mut paced = Paced::new(member.model(DriveId(0)), PacedContent::File(slot));
         let read = command(2, DriveOp::Read, 0, 0);
         paced.submit(start, &read, &[], &mut pool, &mut done);
         paced.ripen(due + late, &mut done);

@@ -5,7 +5,7 @@ use openraid_format::{MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::member::{DeviceNames, Foreign, Look, ProbedMember};
 use openraid_units::{BlockSize, Nanos, Sectors};
 
-use crate::making::{CreateOptions, Shape};
+use crate::making::{CreateOptions, NewShape};
 
 /// Size of every drive.
 pub const SIZE: Sectors = Sectors::mib(64);
@@ -53,7 +53,7 @@ fn superblocks(level: &str, count: usize) -> Vec<Vec<u8>> {
         ppl: false,
         minor: MinorVersion::V1_2,
     };
-    let plans = Shape::of(&options).and_then(|shape| shape.plan(&vec![SIZE; count], &members)).expect("a plan");
+    let plans = NewShape::of(&options).and_then(|shape| shape.plan(&vec![SIZE; count], &members)).expect("a plan");
     let bytes = plans[0].members.iter().map(|member| {
         let mut bytes = vec![0; SUPERBLOCK_BYTES_MAX];
         member.superblock.encode(&mut bytes);

@@ -59,7 +59,7 @@ pub struct SpanShape {
 
 /// The plan.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct NewShape {
     /// Name of the array.
     pub name: String,
     /// The user's name for its level.
@@ -84,7 +84,7 @@ pub struct Shape {
     pub ppl: bool,
 }
 
-impl Shape {
+impl NewShape {
     /// Check a request. Present members are counted in order, spares after them.
     ///
     /// # Errors
@@ -324,7 +324,7 @@ mod tests {
     fn members_go_to_slots_in_order_and_spares_round_the_spans() {
         let members = strings(&["a", "missing", "b", "c", "d", "e"]);
         let spares = strings(&["x", "y", "z"]);
-        let shape = Shape::of(&options("50", &members, &spares)).expect("a shape");
+        let shape = NewShape::of(&options("50", &members, &spares)).expect("a shape");
         let spans = [
             SpanShape { slots: vec![Some(0), None, Some(1)], spares: vec![5, 7] },
             SpanShape { slots: vec![Some(2), Some(3), Some(4)], spares: vec![6] },
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn contradictory_options_are_wrong_usage() {
         let (two, five, none) = (strings(&["a", "b"]), strings(&["a", "b", "c", "d", "e"]), Vec::new());
-        let refused = |options: CreateOptions<'_>| Shape::of(&options).expect_err("refused").text;
+        let refused = |options: CreateOptions<'_>| NewShape::of(&options).expect_err("refused").text;
         assert!(refused(options("6", &two, &none)).contains("at least 4 members"));
         assert!(refused(options("50", &five, &none)).contains("shared out"));
         assert!(refused(options("single", &two, &none)).contains("one drive"));
@@ -351,7 +351,7 @@ mod tests {
     fn large_members_or_an_option_give_an_array_a_bitmap() {
         let members = strings(&["a", "b", "c"]);
         let plan = |options: CreateOptions<'_>, size| {
-            let shape = Shape::of(&options).expect("a shape");
+            let shape = NewShape::of(&options).expect("a shape");
             shape.plan(&[size; 3], &members).expect("a plan")[0].bitmap.is_some()
         };
         let large = Bytes::gib(101).sectors_floor();
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn reasons_name_the_member_that_is_too_small() {
         let members = strings(&["/a", "/b", "/c"]);
-        let shape = Shape::of(&options("5", &members, &[])).expect("a shape");
+        let shape = NewShape::of(&options("5", &members, &[])).expect("a shape");
         let sizes = [Sectors::mib(64), Sectors::kib(64), Sectors::mib(64)];
         let text = shape.plan(&sizes, &members).expect_err("too small").text;
         assert!(text.starts_with("/b: the member is too small"), "{text}");

@@ -5,7 +5,7 @@
 //! at once.
 
 use openraid_core::admin::{Policy, Profile};
-use openraid_core::settings::{Kind, Needs, Spec, Value};
+use openraid_core::settings::{Needs, SettingKind, SettingSpec, Value};
 use openraid_management::{OfferModel, SettingModel};
 use openraid_status::DriveClass;
 use openraid_units::Sectors;
@@ -104,12 +104,12 @@ pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> 
         return Ok(());
     }
     let limit = match (spec.kind, read) {
-        (Kind::Number(least, most), _) => format!("a number from {least} to {most}"),
-        (Kind::Size(least, _), Value::Size(size)) if size < least => {
+        (SettingKind::Number(least, most), _) => format!("a number from {least} to {most}"),
+        (SettingKind::Size(least, _), Value::Size(size)) if size < least => {
             format!("at least {}", human(least.bytes()))
         }
-        (Kind::Size(_, most), _) => format!("at most {}", human(most.bytes())),
-        (Kind::Words(_) | Kind::Switch(_) | Kind::Rate, _) => {
+        (SettingKind::Size(_, most), _) => format!("at most {}", human(most.bytes())),
+        (SettingKind::Words(_) | SettingKind::Switch(_) | SettingKind::Rate, _) => {
             panic!("bug: {key}={value} was read and does not fit")
         }
     };
@@ -117,22 +117,22 @@ pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> 
 }
 
 /// The value of a setting from its text. Ranges are not checked.
-fn read(spec: &Spec, text: &str) -> Result<Value, String> {
+fn read(spec: &SettingSpec, text: &str) -> Result<Value, String> {
     let key = spec.name;
     match spec.kind {
-        Kind::Words(words) | Kind::Switch(words) => {
+        SettingKind::Words(words) | SettingKind::Switch(words) => {
             let found = words.iter().find(|word| **word == text);
             found.map(|word| Value::Word(word)).ok_or_else(|| wrong_word(key, text, words))
         }
-        Kind::Number(least, most) => {
+        SettingKind::Number(least, most) => {
             let found = text.parse().map(Value::Number);
             found.map_err(|_| format!("{key}={text}: use a number from {least} to {most}"))
         }
-        Kind::Size(..) => {
+        SettingKind::Size(..) => {
             let found = size(text).map_err(|error| format!("{key}={text}: {error}"))?;
             Ok(Value::Size(found.sectors_floor()))
         }
-        Kind::Rate => Ok(Value::Rate(rate(text)?)),
+        SettingKind::Rate => Ok(Value::Rate(rate(text)?)),
     }
 }
 
@@ -166,8 +166,8 @@ fn json_key(name: &str) -> String {
 
 /// All settings of an array as `--json` has them: sizes and rates in bytes, switches as booleans.
 pub fn json(policy: &Policy) -> Map<String, Json> {
-    let value = |spec: &Spec| match (spec.kind, spec.get(policy)) {
-        (Kind::Switch(_), Value::Word(word)) => Json::from(word == "on"),
+    let value = |spec: &SettingSpec| match (spec.kind, spec.get(policy)) {
+        (SettingKind::Switch(_), Value::Word(word)) => Json::from(word == "on"),
         (_, Value::Word(word)) => Json::from(word),
         (_, Value::Number(number)) => Json::from(number),
         (_, Value::Size(size) | Value::Rate(size)) => Json::from(size.bytes().get()),
@@ -208,13 +208,13 @@ fn written(value: Value) -> String {
 }
 
 /// The values that a setting takes, in words.
-fn values(kind: Kind) -> String {
+fn values(kind: SettingKind) -> String {
     match kind {
-        Kind::Words(words) | Kind::Switch(words) => words.join(", "),
-        Kind::Number(least, most) => format!("{least} to {most}"),
-        Kind::Size(Sectors::ZERO, Sectors::MAX) => "any size".into(),
-        Kind::Size(least, most) => format!("{} to {}", written(Value::Size(least)), written(Value::Size(most))),
-        Kind::Rate => "a size each second or none".into(),
+        SettingKind::Words(words) | SettingKind::Switch(words) => words.join(", "),
+        SettingKind::Number(least, most) => format!("{least} to {most}"),
+        SettingKind::Size(Sectors::ZERO, Sectors::MAX) => "any size".into(),
+        SettingKind::Size(least, most) => format!("{} to {}", written(Value::Size(least)), written(Value::Size(most))),
+        SettingKind::Rate => "a size each second or none".into(),
     }
 }
 
@@ -263,7 +263,7 @@ type Row = (&'static str, String, String, &'static str, &'static str);
 
 fn rows() -> Vec<Row> {
     let first = Policy::default();
-    let entry = |spec: &'static Spec| {
+    let entry = |spec: &'static SettingSpec| {
         (spec.name, written(spec.get(&first)), values(spec.kind), needs_text(spec.needs), spec.help)
     };
     let other = |other: &'static ProgramSetting| {
@@ -275,11 +275,11 @@ fn rows() -> Vec<Row> {
 /// Every setting, for programs that offer them.
 pub fn forms() -> Vec<SettingModel> {
     let kind = |name: &str| match Policy::spec(name).map(|spec| spec.kind) {
-        Some(Kind::Switch(_)) => "switch",
-        Some(Kind::Number(..)) => "number",
-        Some(Kind::Size(..)) => "size",
-        Some(Kind::Rate) => "rate",
-        Some(Kind::Words(_)) | None => "words",
+        Some(SettingKind::Switch(_)) => "switch",
+        Some(SettingKind::Number(..)) => "number",
+        Some(SettingKind::Size(..)) => "size",
+        Some(SettingKind::Rate) => "rate",
+        Some(SettingKind::Words(_)) | None => "words",
     };
     let form = |(name, default, values, needs, help): Row| {
         let kind = kind(name);

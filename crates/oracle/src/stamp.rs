@@ -53,7 +53,7 @@ pub enum Sight {
 
 /// How many sectors were seen, and which of them were not as they should be.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct StampReport {
     /// Sectors looked at.
     pub sectors: u64,
     /// Whole and in place, but of another generation than wanted.
@@ -151,7 +151,7 @@ pub fn write_all(file: &File, bytes: u64, seed: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// Errors of the file.
-pub fn check_all(file: &File, bytes: u64, seed: u64) -> io::Result<Report> {
+pub fn check_all(file: &File, bytes: u64, seed: u64) -> io::Result<StampReport> {
     verify(file, bytes, seed, &WriteLog::default())
 }
 
@@ -160,10 +160,10 @@ pub fn check_all(file: &File, bytes: u64, seed: u64) -> io::Result<Report> {
 ///
 /// # Errors
 /// Errors of the file.
-pub fn verify(file: &File, bytes: u64, seed: u64, log: &WriteLog) -> io::Result<Report> {
+pub fn verify(file: &File, bytes: u64, seed: u64, log: &WriteLog) -> io::Result<StampReport> {
     let sectors = bytes / SECTOR_BYTES as u64;
     let untouched = WrittenSector::default();
-    let mut report = Report::default();
+    let mut report = StampReport::default();
     let mut buffer = Vec::new();
     for first in (0..sectors).step_by(step()) {
         resize(&mut buffer, BATCH_SECTORS.min(sectors - first));
@@ -210,7 +210,7 @@ impl WriteLog {
     }
 }
 
-impl Report {
+impl StampReport {
     /// Is everything as it should be?
     #[must_use]
     pub fn is_good(&self) -> bool {
@@ -240,7 +240,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for StampReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sectors, stale, misplaced, torn, zero, foreign, excused, first } = self;
         write!(f, "sectors={sectors} stale={stale} misplaced={misplaced} torn={torn} zero={zero} foreign={foreign} ")?;
@@ -287,7 +287,7 @@ mod tests {
         let log = WriteLog::parse("I 8 2 5\nA 8 2 5\nI 8 1 6\nI 9 1 7\nA 9 1 7\nA 12 1");
         assert_eq!(log.acknowledged_sectors(), 2);
         let judge = |lba: u64, sight| {
-            let mut report = Report::default();
+            let mut report = StampReport::default();
             report.judge(lba, sight, log.sectors.get(&lba).unwrap_or(&WrittenSector::default()));
             (report.is_good(), report.excused)
         };

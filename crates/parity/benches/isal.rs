@@ -11,7 +11,7 @@ mod isal;
 
 use core::ffi::c_void;
 use isal::{generate, Isal};
-use openraid_parity::{Change, Kernels};
+use openraid_parity::{Kernels, ParityChange};
 use std::hint::black_box;
 
 /// Memory that a cold run walks over: 32 times a large last-level cache.
@@ -188,7 +188,7 @@ fn others(arena: &Arena, kernels: Kernels) {
     let data: Vec<&[u8]> = (0..8).map(|index| &*slice(index)).collect();
     let (p, q, x, y) = (slice(8), slice(9), slice(10), slice(11));
     let numbered: Vec<(u8, &[u8])> = (0..).zip(data.iter().copied()).collect();
-    let change = [Change { index: 3, old: data[0], new: data[1] }];
+    let change = [ParityChange { index: 3, old: data[0], new: data[1] }];
     let report = |name: &str, blocks: usize, work: &mut dyn FnMut()| {
         let rounds = HOT_BYTES / (blocks * LENGTH);
         let figures = (0..HOT_TURNS).map(|_| {

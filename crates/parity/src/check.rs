@@ -8,7 +8,7 @@
 
 use crate::compute::assert_sparse;
 use crate::gf;
-use crate::list::List;
+use crate::list::BlockList;
 use crate::table::Sources;
 use crate::Kernels;
 use core::ops::Range;
@@ -119,7 +119,7 @@ impl Kernels {
     /// Panics if the lengths differ or there are more than 255 blocks.
     #[must_use]
     pub fn check_pq(&self, p: &[u8], q: &[u8], data: &[&[u8]]) -> PqVerdict {
-        let mut blocks = List::new();
+        let mut blocks = BlockList::new();
         blocks.extend(data.iter().copied().map(Some));
         let mut verdict = PqVerdict::Match;
         self.check_pq_each(p.len().max(1), p, q, blocks.as_slice(), |_, found| verdict = found);
@@ -164,7 +164,7 @@ impl Kernels {
             let start = range.start + piece * SECTOR_BYTES;
             let piece = start..range.end.min(start + SECTOR_BYTES);
             let (in_p, in_q) = (&mut in_p[..piece.len()], &mut in_q[..piece.len()]);
-            let mut blocks = List::new();
+            let mut blocks = BlockList::new();
             blocks.extend(data.iter().map(|block| block.map(|block| &block[piece.clone()])));
             self.pq_sparse(in_p, in_q, blocks.as_slice());
             self.xor_into(in_p, &[&p[piece.clone()]]);

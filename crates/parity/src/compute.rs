@@ -1,8 +1,8 @@
 //! Parity from data, and parity brought up to date.
 
 use crate::gf;
-use crate::list::List;
-use crate::table::{Change, Sources};
+use crate::list::BlockList;
+use crate::table::{ParityChange, Sources};
 use crate::{assert_lengths, assert_row, Kernels};
 
 impl Kernels {
@@ -27,7 +27,7 @@ impl Kernels {
     /// Panics if the lengths differ or there are more than 255 blocks.
     pub fn pq(&self, p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
         assert_row(p.len(), data.iter().copied());
-        let mut blocks = List::new();
+        let mut blocks = BlockList::new();
         blocks.extend(data.iter().copied().map(Some));
         self.pq_checked(p, q, blocks.as_slice());
     }
@@ -47,7 +47,7 @@ impl Kernels {
     /// Q alone. Panics as [`Kernels::pq`].
     pub fn q(&self, q: &mut [u8], data: &[&[u8]]) {
         assert_row(q.len(), data.iter().copied());
-        let mut blocks = List::new();
+        let mut blocks = BlockList::new();
         blocks.extend(data.iter().copied().map(Some));
         // SAFETY: the features are there, and the lengths are equal.
         unsafe { (self.table.q)(q, blocks.as_slice()) }
@@ -61,21 +61,21 @@ impl Kernels {
     }
 
     /// Bring P up to date with data blocks that change. Panics if the lengths differ.
-    pub fn p_update(&self, p: &mut [u8], changes: &[Change<'_>]) {
+    pub fn p_update(&self, p: &mut [u8], changes: &[ParityChange<'_>]) {
         assert_changes(p.len(), changes);
         // SAFETY: the features are there, and the lengths are equal.
         unsafe { (self.table.update)(Some(p), None, changes) }
     }
 
     /// Bring Q up to date with data blocks that change. Panics if the lengths differ or an index is 255.
-    pub fn q_update(&self, q: &mut [u8], changes: &[Change<'_>]) {
+    pub fn q_update(&self, q: &mut [u8], changes: &[ParityChange<'_>]) {
         assert_changes(q.len(), changes);
         // SAFETY: the features are there, and the lengths are equal.
         unsafe { (self.table.update)(None, Some(q), changes) }
     }
 
     /// Bring P and Q up to date with data blocks that change. Panics as [`Kernels::q_update`].
-    pub fn pq_update(&self, p: &mut [u8], q: &mut [u8], changes: &[Change<'_>]) {
+    pub fn pq_update(&self, p: &mut [u8], q: &mut [u8], changes: &[ParityChange<'_>]) {
         assert_changes(p.len(), changes);
         assert_eq!(p.len(), q.len(), "blocks of different lengths");
         // SAFETY: the features are there, and the lengths are equal.
@@ -97,7 +97,7 @@ pub(crate) fn assert_sparse(length: usize, data: Sources<'_>) {
     assert_lengths(length, data.iter().copied().flatten());
 }
 
-fn assert_changes(length: usize, changes: &[Change<'_>]) {
+fn assert_changes(length: usize, changes: &[ParityChange<'_>]) {
     for change in changes {
         assert!(change.old.len() == length && change.new.len() == length, "blocks of different lengths");
         assert!(usize::from(change.index) < gf::ORDER, "data index 255 has no coefficient of its own");

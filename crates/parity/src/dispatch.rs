@@ -1,6 +1,6 @@
 //! Which variant serves on this CPU.
 
-use crate::table::Table;
+use crate::table::VariantTable;
 use crate::{reference, word};
 use core::fmt;
 
@@ -8,11 +8,11 @@ use core::fmt;
 #[derive(Clone, Copy)]
 pub struct Kernels {
     /// Always a table whose instructions this CPU has.
-    pub(crate) table: &'static Table,
+    pub(crate) table: &'static VariantTable,
 }
 
 /// A variant, and whether this CPU can run it; slowest first.
-type Variant = (&'static Table, fn() -> bool);
+type Variant = (&'static VariantTable, fn() -> bool);
 
 #[cfg(target_arch = "x86_64")]
 static VARIANTS: [Variant; 5] = [

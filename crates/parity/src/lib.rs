@@ -39,9 +39,9 @@ mod word;
 
 pub use check::{Difference, PqVerdict, SECTOR_BYTES};
 pub use dispatch::Kernels;
-pub use list::List;
+pub use list::BlockList;
 pub use recover::NotRecoverable;
-pub use table::Change;
+pub use table::ParityChange;
 
 /// All blocks are as long as the first.
 #[inline]

@@ -8,12 +8,12 @@ pub(crate) const CAPACITY: usize = crate::gf::ORDER + 1;
 /// At most 256 values: 255 data blocks, and one more source. Only pushed values are ever written.
 ///
 /// Fill it in place: as a result of a function all 4 KiB of it would be copied.
-pub struct List<T: Copy> {
+pub struct BlockList<T: Copy> {
     values: [MaybeUninit<T>; CAPACITY],
     length: usize,
 }
 
-impl<T: Copy> List<T> {
+impl<T: Copy> BlockList<T> {
     /// An empty list.
     #[inline(always)]
     #[must_use]
@@ -44,13 +44,13 @@ impl<T: Copy> List<T> {
     }
 }
 
-impl<T: Copy> Default for List<T> {
+impl<T: Copy> Default for BlockList<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T: Copy> Extend<T> for List<T> {
+impl<T: Copy> Extend<T> for BlockList<T> {
     #[inline(always)]
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
         values.into_iter().for_each(|value| self.push(value));

@@ -12,7 +12,7 @@
 
 use crate::gf;
 use crate::lane::Lane;
-use crate::table::{Change, Sources};
+use crate::table::{ParityChange, Sources};
 
 /// Lanes worked on together: enough independent chains to hide the latency of Horner's rule, and few enough
 /// that P, Q and the loaded lanes stay in registers (16 of them with AVX2).
@@ -412,7 +412,7 @@ impl<L: Lane> Pass<L> for PAgrees<'_> {
 
 /// With `WITH_P`, `WITH_Q`: whether that parity is there.
 struct Update<'a, const WITH_P: bool, const WITH_Q: bool> {
-    changes: &'a [Change<'a>],
+    changes: &'a [ParityChange<'a>],
     p: *mut u8,
     q: *mut u8,
 }
@@ -470,7 +470,7 @@ impl<L: Lane> Pass<L> for Equal {
     }
 }
 
-/// The functions of a [`Table`](crate::table::Table) over one lane. All are `unsafe` for the table's reason:
+/// The functions of a [`VariantTable`](crate::table::Table) over one lane. All are `unsafe` for the table's reason:
 /// the CPU has the lane's instructions and the slices of one call have the same length. They are inlined into
 /// the variant's own functions, which name the instructions.
 pub(crate) mod bodies {
@@ -534,7 +534,7 @@ pub(crate) mod bodies {
     }
 
     #[inline(always)]
-    pub(crate) unsafe fn update<L: Lane>(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[Change<'_>]) {
+    pub(crate) unsafe fn update<L: Lane>(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[ParityChange<'_>]) {
         let null = core::ptr::null_mut();
         // SAFETY: the table's contract; the null pointers are never used, by the constants next to them.
         unsafe {
@@ -598,9 +598,9 @@ pub(crate) mod bodies {
 macro_rules! variant {
     ($lane:ty, $name:literal, $crc32c:path, [$($feature:literal)*]) => {
         use crate::loops::bodies;
-        use crate::table::{Change, Sources, Table};
+        use crate::table::{ParityChange, Sources, VariantTable};
 
-        pub(crate) static TABLE: Table = Table {
+        pub(crate) static TABLE: VariantTable = VariantTable {
             name: $name, xor, pq, q, update, solve_with_q, solve_with_pq, p_agrees, pq_agrees, is_zero, equal,
             crc32c: $crc32c,
         };
@@ -609,7 +609,7 @@ macro_rules! variant {
             fn xor(destination: &mut [u8], sources: &[&[u8]], keep: bool) -> ();
             fn pq(p: &mut [u8], q: &mut [u8], data: Sources<'_>) -> ();
             fn q(q: &mut [u8], data: Sources<'_>) -> ();
-            fn update(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[Change<'_>]) -> ();
+            fn update(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[ParityChange<'_>]) -> ();
             fn solve_with_q(lost: &mut [u8], data: Sources<'_>, q: &[u8], factor: u8) -> ();
             fn solve_with_pq(lost: [&mut [u8]; 2], data: Sources<'_>, p: &[u8], q: &[u8], factors: [u8; 2]) -> ();
             fn p_agrees(p: &[u8], data: &[&[u8]]) -> bool;

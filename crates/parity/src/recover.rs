@@ -5,7 +5,7 @@
 //! Dx = (g^y s ^ t) / (g^x ^ g^y) and Dy = s ^ Dx. The divisor is never zero for x != y below 255.
 
 use crate::gf;
-use crate::list::List;
+use crate::list::BlockList;
 use crate::{assert_row, Kernels};
 use core::fmt;
 
@@ -72,9 +72,9 @@ impl Kernels {
     /// Data block `index` from P and the others. Panics as [`Kernels::recover`].
     pub fn recover_one_with_p(&self, present: &[(u8, &[u8])], p: &[u8], index: u8, lost: &mut [u8]) {
         assert_eq!(p.len(), lost.len(), "blocks of different lengths");
-        let mut row = List::new();
+        let mut row = BlockList::new();
         by_coefficient(&mut row, present, &[index], lost.len());
-        let mut sources = List::new();
+        let mut sources = BlockList::new();
         sources.push(p);
         sources.extend(row.as_slice().iter().copied().flatten());
         // SAFETY: the features are there, and `by_coefficient` and the assertion have compared the lengths.
@@ -84,7 +84,7 @@ impl Kernels {
     /// Data block `index` from Q and the others, P being lost too. Panics as [`Kernels::recover`].
     pub fn recover_one_with_q(&self, present: &[(u8, &[u8])], q: &[u8], index: u8, lost: &mut [u8]) {
         assert_eq!(q.len(), lost.len(), "blocks of different lengths");
-        let mut row = List::new();
+        let mut row = BlockList::new();
         by_coefficient(&mut row, present, &[index], lost.len());
         let factor = gf::divide(1, gf::power(index));
         // SAFETY: the features are there, and `by_coefficient` and the assertion have compared the lengths.
@@ -103,7 +103,7 @@ impl Kernels {
     ) {
         let length = lost_x.len();
         assert!([p.len(), q.len(), lost_y.len()] == [length; 3], "blocks of different lengths");
-        let mut row = List::new();
+        let mut row = BlockList::new();
         by_coefficient(&mut row, present, &[x, y], length);
         let divisor = gf::power(x) ^ gf::power(y);
         let factors = [gf::divide(gf::power(y), divisor), gf::divide(1, divisor)];
@@ -113,7 +113,7 @@ impl Kernels {
 }
 
 /// Puts the surviving blocks into `row` in the order of their indices.
-fn by_coefficient<'a>(row: &mut List<Option<&'a [u8]>>, present: &[(u8, &'a [u8])], lost: &[u8], length: usize) {
+fn by_coefficient<'a>(row: &mut BlockList<Option<&'a [u8]>>, present: &[(u8, &'a [u8])], lost: &[u8], length: usize) {
     let highest = present.iter().map(|(index, _)| *index).chain(lost.iter().copied()).max();
     let count = highest.map_or(0, |index| usize::from(index) + 1);
     assert!(count <= gf::ORDER, "data index 255 has no coefficient of its own");

@@ -4,9 +4,9 @@
 //! harder to read. Lengths have been checked by the caller ([`Kernels`](crate::Kernels)).
 
 use crate::gf;
-use crate::table::{Change, Sources, Table};
+use crate::table::{ParityChange, Sources, VariantTable};
 
-pub(crate) static TABLE: Table = Table {
+pub(crate) static TABLE: VariantTable = VariantTable {
     name: "reference",
     xor,
     pq,
@@ -48,7 +48,7 @@ fn q(q: &mut [u8], data: Sources<'_>) {
     }
 }
 
-fn update(mut p: Option<&mut [u8]>, mut q: Option<&mut [u8]>, changes: &[Change<'_>]) {
+fn update(mut p: Option<&mut [u8]>, mut q: Option<&mut [u8]>, changes: &[ParityChange<'_>]) {
     for change in changes {
         for (at, (old, new)) in change.old.iter().zip(change.new).enumerate() {
             if let Some(p) = &mut p {

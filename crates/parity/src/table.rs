@@ -5,7 +5,7 @@ pub(crate) type Sources<'a> = &'a [Option<&'a [u8]>];
 
 /// One data block that changes: its index in the row, its old bytes and its new bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Change<'a> {
+pub struct ParityChange<'a> {
     /// Exponent of the block's coefficient in Q, 0 to 254.
     pub index: u8,
     /// Data that parity covers now.
@@ -14,14 +14,14 @@ pub struct Change<'a> {
     pub new: &'a [u8],
 }
 
-type Update = unsafe fn(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[Change<'_>]);
+type Update = unsafe fn(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[ParityChange<'_>]);
 type SolveWithPq = unsafe fn(lost: [&mut [u8]; 2], data: Sources<'_>, p: &[u8], q: &[u8], factors: [u8; 2]);
 
 /// The functions of one variant.
 ///
 /// Safety of all `unsafe` ones: the CPU has the variant's features, and all slices of one call have the
 /// same length.
-pub(crate) struct Table {
+pub(crate) struct VariantTable {
     pub(crate) name: &'static str,
     /// `destination` = XOR of the sources and, with `keep`, of its old content.
     pub(crate) xor: unsafe fn(destination: &mut [u8], sources: &[&[u8]], keep: bool),

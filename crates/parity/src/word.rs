@@ -5,11 +5,11 @@ use crate::lane::{load_part_by_copy, store_part_by_copy, Lane};
 
 /// Eight elements of the field.
 #[derive(Clone, Copy)]
-pub(crate) struct Word(u64);
+pub(crate) struct WordLane(u64);
 
 const BYTES_OF_ONE: u64 = 0x0101_0101_0101_0101;
 
-impl Lane for Word {
+impl Lane for WordLane {
     const BYTES: usize = 8;
     type Factor = u8;
 
@@ -70,4 +70,4 @@ impl Lane for Word {
     }
 }
 
-crate::loops::variant!(Word, "word", crate::crc32c::by_table, []);
+crate::loops::variant!(WordLane, "word", crate::crc32c::by_table, []);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{blocks, parity_by_definition, slices, Block, Noise, LENGTHS};
-use openraid_parity::{Change, Kernels};
+use openraid_parity::{Kernels, ParityChange};
 
 fn every_variant(mut test: impl FnMut(&str, Kernels, &mut Noise)) {
     for (name, kernels) in Kernels::all_supported() {
@@ -109,9 +109,9 @@ fn an_update_gives_the_parity_of_the_new_data() {
                 for &index in &changed {
                     new[index] = Block::noise(noise, length);
                 }
-                let changes: Vec<Change> = changed
+                let changes: Vec<ParityChange> = changed
                     .iter()
-                    .map(|&index| Change {
+                    .map(|&index| ParityChange {
                         index: u8::try_from(index).unwrap(),
                         old: old[index].bytes(),
                         new: new[index].bytes(),

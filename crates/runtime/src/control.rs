@@ -17,7 +17,7 @@ use openraid_format::Superblock;
 use openraid_sys::clock;
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
 
-use crate::record::{Event, Recorder};
+use crate::record::{EngineCall, Recorder};
 
 /// The engine's time of day may differ from the wall clock by this much; superblocks have whole seconds.
 const WALL_CLOCK_DRIFT_MAX: Nanos = Nanos::from_millis(10);
@@ -57,7 +57,7 @@ impl Control {
         self.wall_clock_at_zero = wall_clock_at_zero(now);
         self.controller.set_wall_clock(self.wall_clock_at_zero);
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(Event::WallClock(self.wall_clock_at_zero));
+            recorder.event(EngineCall::WallClock(self.wall_clock_at_zero));
         }
     }
 
@@ -80,7 +80,7 @@ impl Control {
     #[inline]
     fn try_submit(&mut self, request: BlockRequest) -> bool {
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(Event::Submit(&request));
+            recorder.event(EngineCall::Submit(&request));
         }
         match self.controller.submit(request) {
             Ok(()) => {
@@ -117,7 +117,7 @@ impl Control {
     #[inline]
     fn complete(&mut self, completion: Completion) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(Event::Complete(&completion));
+            recorder.event(EngineCall::Complete(&completion));
         }
         self.stirred = true;
         self.controller.complete(completion);
@@ -126,7 +126,7 @@ impl Control {
     /// Hand in a command of the administrator.
     pub fn admin(&mut self, token: Token, command: AdminCommand) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(Event::Admin(token, &command));
+            recorder.event(EngineCall::Admin(token, &command));
         }
         self.stirred = true;
         self.controller.admin(token, command);

@@ -4,13 +4,13 @@ use openraid_core::actions::ReplyStatus;
 use openraid_core::events::RequestKind;
 use openraid_units::{ArrayOffset, Token};
 
-use crate::slab::{Key, Slab};
+use crate::slab::{GrowingSlab, SlabKey};
 
 /// The owner of the request.
 #[derive(Debug)]
 pub enum Owner {
     /// A connection, by its key; it may be closed by now.
-    Connection(Key),
+    Connection(SlabKey),
     /// The service itself, which waits for the answer.
     Service(Waiter),
 }
@@ -56,9 +56,9 @@ pub struct HostRequest {
 
 #[derive(Debug, Default)]
 pub struct Hosts {
-    table: Slab<HostRequest>,
+    table: GrowingSlab<HostRequest>,
     /// Requests whose payload may still be in the shared receive buffer.
-    in_inbox: Vec<Key>,
+    in_inbox: Vec<SlabKey>,
     stashed: usize,
 }
 
@@ -75,7 +75,7 @@ impl Hosts {
     }
 
     /// Add a request.
-    pub fn insert(&mut self, host: HostRequest) -> Key {
+    pub fn insert(&mut self, host: HostRequest) -> SlabKey {
         let inbox = matches!(host.payload, Payload::Inbox(_));
         if let Payload::Stash(bytes) = &host.payload {
             self.stashed += bytes.len();
@@ -93,7 +93,7 @@ impl Hosts {
     /// There is none: the engine ended it twice.
     #[inline]
     pub fn get(&mut self, token: Token) -> &mut HostRequest {
-        let Some(host) = self.table.get_mut(Key::from_token(token)) else {
+        let Some(host) = self.table.get_mut(SlabKey::from_token(token)) else {
             panic!("bug: {token:?} is not a request of a host")
         };
         host
@@ -105,7 +105,7 @@ impl Hosts {
     /// As [`Hosts::get`].
     #[inline]
     pub fn remove(&mut self, token: Token) -> HostRequest {
-        let Some(host) = self.table.remove(Key::from_token(token)) else {
+        let Some(host) = self.table.remove(SlabKey::from_token(token)) else {
             panic!("bug: {token:?} is not a request of a host")
         };
         if let Payload::Stash(bytes) = &host.payload {

@@ -5,7 +5,7 @@
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_core::events::Verdict;
-use openraid_parity::{Change, Kernels, List, SECTOR_BYTES};
+use openraid_parity::{BlockList, Kernels, ParityChange, SECTOR_BYTES};
 use openraid_sys::{FramePool, PoolRange};
 use openraid_units::{Bytes, PoolOffset};
 
@@ -57,7 +57,7 @@ fn syndromes(job: &ParityJob) -> impl Iterator<Item = PoolRange> + '_ {
 }
 
 /// Puts the columns into `row` by coefficient. `None` stands for one that the job does not name: a block of zeroes.
-fn by_coefficient<'a>(row: &mut List<Option<&'a [u8]>>, columns: &[JobColumn], blocks: &[&'a [u8]]) {
+fn by_coefficient<'a>(row: &mut BlockList<Option<&'a [u8]>>, columns: &[JobColumn], blocks: &[&'a [u8]]) {
     let count = columns.iter().map(|column| usize::from(column.index) + 1).max().unwrap_or(0);
     row.extend((0..count).map(|_| None));
     for (column, block) in columns.iter().zip(blocks) {
@@ -67,18 +67,18 @@ fn by_coefficient<'a>(row: &mut List<Option<&'a [u8]>>, columns: &[JobColumn], b
 }
 
 fn generate(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) {
-    let mut reads = List::new();
+    let mut reads = BlockList::new();
     reads.extend(ranges(columns, job));
     let reads = reads.as_slice();
     match (job.p, job.q) {
         (Some(p), None) => pool.disjoint(reads, &[range(p, job)], |data, out| kernels.xor(out[0], data)),
         (None, Some(q)) => pool.disjoint(reads, &[range(q, job)], |data, out| {
-            let mut row = List::new();
+            let mut row = BlockList::new();
             by_coefficient(&mut row, columns, data);
             kernels.q_sparse(out[0], row.as_slice());
         }),
         (Some(p), Some(q)) => pool.disjoint(reads, &[range(p, job), range(q, job)], |data, out| {
-            let mut row = List::new();
+            let mut row = BlockList::new();
             by_coefficient(&mut row, columns, data);
             let [p, q] = out else { unreachable!("two were given") };
             kernels.pq_sparse(p, q, row.as_slice());
@@ -88,13 +88,17 @@ fn generate(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[
 }
 
 fn update(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) {
-    let mut reads = List::new();
+    let mut reads = BlockList::new();
     reads.extend(columns.iter().flat_map(|column| [column.at, column.old]).map(|at| range(at, job)));
     let writes = [job.p, job.q].map(|at| at.map(|at| range(at, job)));
     let run = |data: &[&[u8]], out: &mut [&mut [u8]]| {
-        let mut changes = List::new();
+        let mut changes = BlockList::new();
         let (pairs, _) = data.as_chunks::<2>();
-        changes.extend(columns.iter().zip(pairs).map(|(column, &[new, old])| Change { index: column.index, old, new }));
+        changes.extend(columns.iter().zip(pairs).map(|(column, &[new, old])| ParityChange {
+            index: column.index,
+            old,
+            new,
+        }));
         let changes = changes.as_slice();
         match out {
             [p, q] => kernels.pq_update(p, q, changes),
@@ -113,13 +117,13 @@ fn update(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[Jo
 fn recover(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn], lost: usize) {
     assert!(lost <= columns.len() && lost <= 2, "bug: {lost} lost columns: {job:?}");
     let (present, missing) = columns.split_at(columns.len() - lost);
-    let mut reads = List::new();
+    let mut reads = BlockList::new();
     reads.extend(ranges(present, job).chain(syndromes(job)));
-    let mut writes = List::new();
+    let mut writes = BlockList::new();
     writes.extend(ranges(missing, job));
     pool.disjoint(reads.as_slice(), writes.as_slice(), |data, out| {
         let (data, syndromes) = data.split_at(present.len());
-        let mut blocks = List::new();
+        let mut blocks = BlockList::new();
         blocks.extend(present.iter().zip(data).map(|(column, block)| (column.index, *block)));
         let blocks = blocks.as_slice();
         let (p, q) = match (job.p, job.q) {
@@ -138,7 +142,7 @@ fn recover(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[J
 }
 
 fn check(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) -> Verdict {
-    let mut reads = List::new();
+    let mut reads = BlockList::new();
     reads.extend(ranges(columns, job).chain(syndromes(job)));
     pool.disjoint(reads.as_slice(), &[], |data, _| {
         let (data, syndromes) = data.split_at(columns.len());
@@ -152,7 +156,7 @@ fn check(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[Job
 }
 
 fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
-    let mut row = List::new();
+    let mut row = BlockList::new();
     by_coefficient(&mut row, columns, data);
     let mut verdict = Verdict::Match;
     kernels.check_pq_each(SECTOR_BYTES, p, q, row.as_slice(), |_, found| {
@@ -163,11 +167,11 @@ fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &
 }
 
 fn check_q(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
-    let mut row = List::new();
+    let mut row = BlockList::new();
     by_coefficient(&mut row, columns, data);
     let mut expected = [0; CHECK_BYTES];
     for (nth, step) in q.chunks(CHECK_BYTES).enumerate() {
-        let mut part = List::new();
+        let mut part = BlockList::new();
         part.extend(row.as_slice().iter().map(|block| block.map(|block| &block[nth * CHECK_BYTES..][..step.len()])));
         kernels.q_sparse(&mut expected[..step.len()], part.as_slice());
         if kernels.compare(&expected[..step.len()], step).is_some() {

@@ -11,7 +11,7 @@ use openraid_units::{Instant, Nanos, Token};
 
 /// One call of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event<'a> {
+pub enum EngineCall<'a> {
     /// The time since 1970 at the zero of time.
     WallClock(Nanos),
     /// A host request was handed in, with or without room for it.
@@ -25,7 +25,7 @@ pub enum Event<'a> {
 /// Stores the stream.
 pub trait Recorder: Send {
     /// The engine received this event.
-    fn event(&mut self, event: Event<'_>);
+    fn event(&mut self, event: EngineCall<'_>);
     /// The engine decided at this time, with these actions.
     fn advanced(&mut self, now: Instant, actions: &Actions);
     /// The service stops: this is the end of the stream.

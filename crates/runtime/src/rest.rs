@@ -11,7 +11,7 @@ use crate::limits::{REST_BATCH_MIN, REST_MAX, REST_TIME, REST_WRITES_MIN};
 
 /// Requests that connections sent in one round of the shard.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Round {
+pub struct RoundLoad {
     /// Requests of the largest batch that one connection sent in one call.
     pub largest_batch: u32,
     /// Requests in batches that justify a rest.
@@ -30,7 +30,7 @@ pub struct BatchSize {
     pub has_large: bool,
 }
 
-impl Round {
+impl RoundLoad {
     /// Add a batch.
     pub fn note(&mut self, batch: BatchSize) {
         self.largest_batch = self.largest_batch.max(batch.requests);
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     fn rest(batches: &[BatchSize]) -> Option<Nanos> {
-        let mut round = Round::default();
+        let mut round = RoundLoad::default();
         batches.iter().for_each(|batch| round.note(*batch));
         round.rest()
     }

@@ -4,12 +4,12 @@ use openraid_units::Token;
 
 /// The key of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Key {
+pub struct SlabKey {
     index: u32,
     generation: u32,
 }
 
-impl Key {
+impl SlabKey {
     /// As a number that comes back from an engine, a kernel or a client.
     #[must_use]
     pub const fn token(self) -> Token {
@@ -31,7 +31,7 @@ struct Entry<T> {
 
 /// The table. It grows to the largest number of entries that it ever had.
 #[derive(Debug)]
-pub struct Slab<T> {
+pub struct GrowingSlab<T> {
     entries: Vec<Entry<T>>,
     free: Vec<u32>,
 }
@@ -39,13 +39,13 @@ pub struct Slab<T> {
 /// Generations take 24 bits, so that a key with 8 bits more in front still fits 64.
 const GENERATIONS: u32 = 1 << 24;
 
-impl<T> Default for Slab<T> {
+impl<T> Default for GrowingSlab<T> {
     fn default() -> Self {
         Self { entries: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Slab<T> {
+impl<T> GrowingSlab<T> {
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -61,12 +61,12 @@ impl<T> Slab<T> {
     /// # Panics
     /// There are 2^32 entries.
     #[must_use]
-    pub fn next_key(&self) -> Key {
+    pub fn next_key(&self) -> SlabKey {
         match self.free.last() {
-            Some(&index) => Key { index, generation: self.entries[index as usize].generation },
+            Some(&index) => SlabKey { index, generation: self.entries[index as usize].generation },
             None => {
                 let index = u32::try_from(self.entries.len()).expect("limits keep tables far below 2^32 entries");
-                Key { index, generation: 0 }
+                SlabKey { index, generation: 0 }
             }
         }
     }
@@ -75,7 +75,7 @@ impl<T> Slab<T> {
     ///
     /// # Panics
     /// There are 2^32 entries.
-    pub fn insert(&mut self, value: T) -> Key {
+    pub fn insert(&mut self, value: T) -> SlabKey {
         let key = self.next_key();
         match self.free.pop() {
             Some(index) => self.entries[index as usize].value = Some(value),
@@ -87,7 +87,7 @@ impl<T> Slab<T> {
     /// The value of a key, if it is still in the table.
     #[must_use]
     #[inline]
-    pub fn get(&self, key: Key) -> Option<&T> {
+    pub fn get(&self, key: SlabKey) -> Option<&T> {
         let entry = self.entries.get(key.index as usize)?;
         if entry.generation == key.generation {
             entry.value.as_ref()
@@ -97,7 +97,7 @@ impl<T> Slab<T> {
     }
     /// The same, for changes.
     #[inline]
-    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+    pub fn get_mut(&mut self, key: SlabKey) -> Option<&mut T> {
         let entry = self.entries.get_mut(key.index as usize)?;
         if entry.generation == key.generation {
             entry.value.as_mut()
@@ -108,7 +108,7 @@ impl<T> Slab<T> {
 
     /// Remove the value of a key, if it is still in the table.
     #[inline]
-    pub fn remove(&mut self, key: Key) -> Option<T> {
+    pub fn remove(&mut self, key: SlabKey) -> Option<T> {
         let entry = self.entries.get_mut(key.index as usize)?;
         if entry.generation != key.generation {
             return None;
@@ -120,16 +120,16 @@ impl<T> Slab<T> {
     }
 
     /// All entries, in the order of their indices.
-    pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (SlabKey, &T)> {
         self.entries.iter().zip(0..).filter_map(|(entry, index)| {
-            let key = Key { index, generation: entry.generation };
+            let key = SlabKey { index, generation: entry.generation };
             entry.value.as_ref().map(|value| (key, value))
         })
     }
 
     /// The keys of all entries.
     #[must_use]
-    pub fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<SlabKey> {
         self.iter().map(|(key, _)| key).collect()
     }
 }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_key_of_an_earlier_use_finds_nothing() {
-        let mut slab = Slab::default();
+        let mut slab = GrowingSlab::default();
         let old = slab.insert('a');
         assert_eq!(slab.remove(old), Some('a'));
         let next = slab.next_key();
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(new, next);
         assert_eq!(slab.remove(old), None);
         assert_eq!((slab.get(old), slab.get(new)), (None, Some(&'b')));
-        assert_eq!(Key::from_token(new.token()), new);
+        assert_eq!(SlabKey::from_token(new.token()), new);
         assert_eq!((slab.len(), slab.keys()), (1, vec![new]));
     }
 }

@@ -13,7 +13,7 @@ use openraid_core::array::create::{superblock_for_new_member, NewDrive};
 use openraid_core::limits::Limits;
 use openraid_core::reason::FailReason;
 use openraid_format::{MdLevel, SetName, Uuid};
-use openraid_nbd::{Command, Extent};
+use openraid_nbd::{Command, StatusExtent};
 use openraid_runtime::member::OpenOptions;
 use openraid_runtime::service::{AssembleRequest, Listen, NestedRequest, ServiceEvent};
 use openraid_runtime::ServiceConfig;
@@ -371,7 +371,7 @@ fn a_failed_member_is_removed_and_a_new_one_is_filled() {
     assert_eq!(degraded(&mut client), Some(0));
     let drive = server.handle.status().expect("it runs").drives[1].drive;
     server.handle.admin(AdminCommand::Fail { array, drive, unsynced: true }).expect("it survives");
-    assert_eq!(degraded(&mut client), Some(Extent::DEGRADED));
+    assert_eq!(degraded(&mut client), Some(StatusExtent::DEGRADED));
     server.handle.admin(AdminCommand::Remove { array, drive }).expect("it is faulty");
     server.handle.detach(drive).expect("nothing is outstanding");
     // The lock of the removed member is released: anybody may open it.

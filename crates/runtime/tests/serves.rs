@@ -5,7 +5,7 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use openraid_format::MdLevel;
-use openraid_nbd::{Command, Extent, NbdError};
+use openraid_nbd::{Command, NbdError, StatusExtent};
 use openraid_runtime::service::ServiceEvent;
 use openraid_units::Sectors;
 use support::client::Client;
@@ -124,7 +124,7 @@ fn refusals_cost_nothing_but_the_request() {
     let status = client.call(Command::BlockStatus { one: false }, 0, size, &[]);
     assert_eq!(status.result, Ok(()));
     let length = u32::try_from(size).expect("small");
-    assert_eq!(status.extents, [(1, Extent { length, status: 0 }), (2, Extent { length, status: 0 })]);
+    assert_eq!(status.extents, [(1, StatusExtent { length, status: 0 }), (2, StatusExtent { length, status: 0 })]);
     assert_eq!(client.session().blocks.map(|b| (b.minimum(), b.maximum())), Some((1, 32 << 20)));
     client.disconnect();
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use openraid_core::planted::Flaw;
 use openraid_sim::fault::shrink::shrink;
-use openraid_sim::fault::{report, Bug, BugRun, Scenario, Tally, Verdict};
+use openraid_sim::fault::{report, Bug, BugRun, RunTally, Scenario, Verdict};
 
 /// Limit of the processor time for a bug: ten minutes on two processors.
 const CPU_MOST: u64 = 1200;
@@ -88,7 +88,7 @@ fn bugs() -> impl Iterator<Item = Bug> {
 /// The result of a hunt.
 #[derive(Default)]
 struct Hunt {
-    tally: Tally,
+    tally: RunTally,
     cpu: Duration,
     /// The first seed that shows the bug, and the judge.
     found: Option<(u64, String)>,

@@ -5,7 +5,7 @@
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_core::events::Verdict;
-use openraid_parity::{Change, Kernels, SECTOR_BYTES};
+use openraid_parity::{Kernels, ParityChange, SECTOR_BYTES};
 use openraid_units::PoolOffset;
 
 use crate::claims::{Claims, Ticket};
@@ -118,7 +118,7 @@ fn put(pool: &mut [u8], at: Option<PoolOffset>, result: &[u8]) {
 }
 
 fn update(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
-    let change = |column: &JobColumn| Change {
+    let change = |column: &JobColumn| ParityChange {
         index: column.index,
         old: bytes(pool, column.old, job.len),
         new: bytes(pool, column.at, job.len),

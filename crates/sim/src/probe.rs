@@ -19,7 +19,7 @@ const BITMAP_READ_MAX: Sectors = Sectors::mib(512);
 
 /// The reason for which a drive gives no candidate.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ProbeError<E> {
+pub enum CandidateError<E> {
     /// The drive has no superblock at any of its places.
     NotAMember,
     /// The drive has an invalid superblock.
@@ -30,7 +30,7 @@ pub enum ProbeError<E> {
     Read(E),
 }
 
-impl<E: std::fmt::Display> std::fmt::Display for ProbeError<E> {
+impl<E: std::fmt::Display> std::fmt::Display for CandidateError<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotAMember => write!(f, "no md superblock: this drive belongs to no array"),
@@ -46,12 +46,12 @@ impl<E: std::fmt::Display> std::fmt::Display for ProbeError<E> {
 /// `read` fills the buffer from a sector on. Both are multiples of 4 KiB except at the end of the drive.
 ///
 /// # Errors
-/// See [`ProbeError`]. A bitmap that cannot be read or decoded is not an error: the array works without it.
+/// See [`CandidateError`]. A bitmap that cannot be read or decoded is not an error: the array works without it.
 pub fn probe<E>(
     drive: DriveId,
     capacity: Sectors,
     mut read: impl FnMut(DriveLba, &mut [u8]) -> Result<(), E>,
-) -> Result<Candidate, ProbeError<E>> {
+) -> Result<Candidate, CandidateError<E>> {
     let superblock = find_superblock(capacity, &mut read)?;
     let bitmap = read_bitmap(&superblock, capacity, &mut read);
     let bad = read_bad_blocks(&superblock, capacity, &mut read)?;
@@ -80,16 +80,18 @@ fn read_ppl<E>(
 fn find_superblock<E>(
     capacity: Sectors,
     read: &mut impl FnMut(DriveLba, &mut [u8]) -> Result<(), E>,
-) -> Result<Superblock, ProbeError<E>> {
-    let mut wrong = ProbeError::NotAMember;
+) -> Result<Superblock, CandidateError<E>> {
+    let mut wrong = CandidateError::NotAMember;
     for minor in MinorVersion::ALL {
         let Some(lba) = superblock_lba(minor, capacity) else { continue };
         let bytes = read_range(lba, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64), capacity, read);
-        let bytes = bytes.map_err(ProbeError::Read)?;
+        let bytes = bytes.map_err(CandidateError::Read)?;
         match Superblock::decode(&bytes, minor, capacity) {
             Ok(superblock) => return Ok(superblock),
             Err(SuperblockError::NoMagic(_)) => {}
-            Err(error) if matches!(wrong, ProbeError::NotAMember) => wrong = ProbeError::Superblock(minor, error),
+            Err(error) if matches!(wrong, CandidateError::NotAMember) => {
+                wrong = CandidateError::Superblock(minor, error)
+            }
             Err(_) => {}
         }
     }
@@ -134,14 +136,14 @@ fn read_bad_blocks<E>(
     superblock: &Superblock,
     capacity: Sectors,
     read: &mut impl FnMut(DriveLba, &mut [u8]) -> Result<(), E>,
-) -> Result<Vec<BadRange>, ProbeError<E>> {
+) -> Result<Vec<BadRange>, CandidateError<E>> {
     // An area without entries keeps its bytes, which have no meaning.
     let Some(log) = superblock.bad_block_log().filter(|_| superblock.features.contains(FeatureMap::BAD_BLOCKS)) else {
         return Ok(Vec::new());
     };
     let Some(lba) = superblock.place(log.offset) else { return Ok(Vec::new()) };
-    let bytes = read_range(lba, Sectors(u64::from(log.size)), capacity, read).map_err(ProbeError::Read)?;
-    let table = BadBlockTable::decode(&bytes, log.shift, capacity).map_err(ProbeError::BadBlocks)?;
+    let bytes = read_range(lba, Sectors(u64::from(log.size)), capacity, read).map_err(CandidateError::Read)?;
+    let table = BadBlockTable::decode(&bytes, log.shift, capacity).map_err(CandidateError::BadBlocks)?;
     // The log counts from the start of the drive, the engine from the start of the data area.
     let in_data = table.ranges().iter().filter(|range| range.start >= superblock.data_offset);
     Ok(in_data

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use openraid_sim::fault::kept::value_of_each_field;
 use openraid_sim::fault::run::{drives_of, value_of_each_property};
 use openraid_sim::fault::scenario::Action;
-use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally};
+use openraid_sim::fault::{report, Fault, Mode, RunTally, Scenario};
 use support::{seeds, unharmed};
 
 /// Number of runs in the slice (about 90 seconds), and in the long run.
@@ -49,7 +49,7 @@ fn run_of(seed: u64) -> Scenario {
 }
 
 /// Each kind of task meets a power cut, and each state of a member most of the actions.
-fn judge_pairs(tally: &Tally) {
+fn judge_pairs(tally: &RunTally) {
     for task in ["rebuild", "replacement", "resync", "check", "repair", "task that is held"] {
         assert!(tally.tasks.keys().any(|(fault, met)| *fault == Fault::Cut && *met == task), "no cut in: {task}");
     }
@@ -106,7 +106,7 @@ fn every_property_of_a_drive_is_drawn() {
 }
 
 /// A swarm without activity finds no bug.
-fn judge_coverage(tally: &Tally) {
+fn judge_coverage(tally: &RunTally) {
     assert_eq!(tally.ends.survived + tally.ends.not_promised, tally.runs);
     assert!(tally.cuts > tally.runs && tally.requests > 100 * tally.runs, "{tally:?}");
     let runs_of = |mode, fault| {

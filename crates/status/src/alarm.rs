@@ -8,7 +8,8 @@ use crate::event_name::EventName;
 /// How much an event matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+#[schema(as = Level)]
+pub enum Severity {
     /// Good to know.
     Info,
     /// Something is worse than it was, or was not done.
@@ -17,7 +18,7 @@ pub enum Level {
     Critical,
 }
 
-impl Level {
+impl Severity {
     /// The level of an array that lacks members: critical if the loss of one more member loses data. Event and alarm have
     /// it. `survives`: number of further members that may fail.
     #[must_use]
@@ -69,7 +70,7 @@ pub struct Condition {
     /// The event's name: mdadm's if mdadm has one.
     pub event: String,
     /// How severe the state is.
-    pub level: Level,
+    pub level: Severity,
     /// The array; none if it is about the server.
     pub array: Option<String>,
     /// The identity of the array: the alarm stays the same when the array is renamed.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::alarm::Level;
+use crate::alarm::Severity;
 use crate::check::CheckModel;
 use crate::words::{ScheduleWord, SinkWord};
 
@@ -17,7 +17,7 @@ pub struct SinkModel {
     pub kind: SinkWord,
     /// Alarms below this level are not sent.
     #[schema(value_type = String)]
-    pub level: Level,
+    pub level: Severity,
     /// The destination: the program, the address of the webhook, the receivers of the mail, or the socket.
     pub target: String,
     /// Line of the configuration file that defines it.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::alarm::Level;
+use crate::alarm::Severity;
 
 /// An event of the log, as `openraid events --json` shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -12,7 +12,7 @@ pub struct EventModel {
     pub number: u64,
     /// How much the event matters: `info`, `warning` or `critical`.
     #[schema(value_type = String)]
-    pub level: Level,
+    pub level: Severity,
     /// When it happened: seconds since 1970, by the wall clock.
     pub at_seconds: u64,
     /// The event's name: mdadm's if it has one.

@@ -1,7 +1,7 @@
 //! The names of all events and alarms, one to a line: the level follows from the name, and so does the message of openraid's Redfish
 //! registry. The page docs/events.md is written from this table.
 
-use crate::alarm::Level;
+use crate::alarm::Severity;
 
 macro_rules! events {
     ($($name:ident $level:ident $about:literal)*) => {
@@ -25,9 +25,9 @@ macro_rules! events {
 
             /// Its level, if the state has no other one, as [`EventName::about`] says.
             #[must_use]
-            pub const fn level(self) -> Level {
+            pub const fn level(self) -> Severity {
                 match self {
-                    $(Self::$name => Level::$level,)*
+                    $(Self::$name => Severity::$level,)*
                 }
             }
 

@@ -6,7 +6,7 @@
 
 use openraid_sys::{
     clock, Completed, Direct, EngineOptions, Epoll, Events, FramePool, HugePages, Interest, IoEngine, Member,
-    MemberSlot, Operation, PoolOptions, PoolRange, Prefer, Use, Verb,
+    MemberSlot, Operation, OperationKind, PoolOptions, PoolRange, Prefer, Use,
 };
 use openraid_units::{Bytes, DriveLba, Nanos, PoolOffset};
 use std::path::{Path, PathBuf};
@@ -112,6 +112,6 @@ fn push(
     let place = nth.wrapping_mul(40_503) % (FILE_BYTES / block);
     let at = DriveLba(place * block / 512);
     let into = PoolRange::new(PoolOffset(frame * block), Bytes(block));
-    engine.push(pool, Operation { member, user_data: frame, verb: Verb::Read { at, into } })?;
+    engine.push(pool, Operation { member, user_data: frame, verb: OperationKind::Read { at, into } })?;
     Ok(())
 }

@@ -55,7 +55,7 @@ pub(crate) enum Opcode {
 /// One command. `key` is the entry of the engine's table. The memory at `address` stays valid until the command is
 /// collected; the table and the pool's marks ensure this.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Command {
+pub(crate) struct MemberCommand {
     pub key: u32,
     pub slot: usize,
     pub opcode: Opcode,
@@ -66,9 +66,9 @@ pub(crate) struct Command {
 
 // SAFETY: the address is only given to the kernel, and the memory is kept and kept out of use until the command is
 // collected, on any thread.
-unsafe impl Send for Command {}
+unsafe impl Send for MemberCommand {}
 
-impl Command {
+impl MemberCommand {
     /// The length of a transfer for calls that take 32 bits.
     pub(crate) fn transfer_len(&self) -> u32 {
         u32::try_from(self.len).expect("a transfer above TRANSFER_BYTES_MAX was refused when it was queued")

@@ -15,13 +15,15 @@
 //! ends.
 
 use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
-use crate::command::{Answer, Command, Opcode, DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
+use crate::command::{
+    Answer, MemberCommand, Opcode, DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX,
+};
 use crate::epoll::wait_readable;
 use crate::errno::{Errno, Note};
 use crate::member::Member;
 use crate::pool::{FramePool, Mapping, PoolRange};
 use crate::ring::Ring;
-use crate::table::{Entry, Memory, Next, Table};
+use crate::table::{CommandEntry, CommandTable, Memory, Next};
 use crate::threads::Threads;
 use openraid_units::{Bytes, DriveLba, Nanos, Sectors, SECTOR_BYTES};
 use std::fmt;
@@ -94,7 +96,7 @@ pub struct MemberSlot(u16);
 /// What a command does. The lengths of pool ranges and metadata are whole sectors. For members in direct mode they must
 /// be whole logical blocks, or the kernel answers `EINVAL`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verb<'a> {
+pub enum OperationKind<'a> {
     /// Reads from the member into the pool.
     Read {
         /// Address on the member.
@@ -153,7 +155,7 @@ pub struct Operation<'a> {
     /// The caller's number for the command, returned unchanged.
     pub user_data: u64,
     /// What the command does.
-    pub verb: Verb<'a>,
+    pub verb: OperationKind<'a>,
 }
 
 /// A finished command. The caller may use its pool range again.
@@ -200,7 +202,7 @@ struct AttachedMember {
 /// Sends a shard's commands to its members. See the module's description.
 pub struct IoEngine {
     backend: Backend,
-    table: Table,
+    table: CommandTable,
     members: Vec<Option<AttachedMember>>,
     mapping: Arc<Mapping>,
     spare: Vec<AlignedBuffer>,
@@ -242,7 +244,7 @@ impl IoEngine {
         };
         Ok(Self {
             backend,
-            table: Table::new(),
+            table: CommandTable::new(),
             members: Vec::new(),
             mapping: Arc::clone(mapping),
             spare: Vec::new(),
@@ -376,8 +378,8 @@ impl IoEngine {
             assert!(inside, "bug: {opcode:?} of {len} at {at:?} beyond the member's end at {:?}", facts.size.bytes());
         }
         let (memory, address) = self.lend(pool, operation.verb);
-        let command = Command { key: 0, slot, opcode, at: at.get(), len: len.get(), address };
-        let entry = Entry { user_data: operation.user_data, command, memory, done: 0 };
+        let command = MemberCommand { key: 0, slot, opcode, at: at.get(), len: len.get(), address };
+        let entry = CommandEntry { user_data: operation.user_data, command, memory, done: 0 };
         let command = self.table.insert(entry);
         let started = match &mut self.backend {
             Backend::Ring(ring) => ring.start(command),
@@ -478,28 +480,30 @@ impl IoEngine {
     }
 
     /// Lends the memory of a command to the kernel.
-    fn lend(&mut self, pool: &mut FramePool, verb: Verb<'_>) -> (Memory, *mut u8) {
+    fn lend(&mut self, pool: &mut FramePool, verb: OperationKind<'_>) -> (Memory, *mut u8) {
         match verb {
-            Verb::Read { into, .. } => {
+            OperationKind::Read { into, .. } => {
                 pool.lend_to_write(into);
                 (Memory::PoolWritten(into), self.mapping.address(into.start))
             }
-            Verb::Write { from, .. } => {
+            OperationKind::Write { from, .. } => {
                 pool.lend_to_read(from);
                 (Memory::PoolRead(from), self.mapping.address(from.start))
             }
-            Verb::ReadMetadata { len, .. } => {
+            OperationKind::ReadMetadata { len, .. } => {
                 let buffer = AlignedBuffer::zeroed(usize::try_from(len.get()).unwrap_or(usize::MAX));
                 let address = buffer.address();
                 (Memory::Owned { buffer, deliver: true }, address)
             }
-            Verb::WriteMetadata { bytes, .. } => {
+            OperationKind::WriteMetadata { bytes, .. } => {
                 let spare = self.spare.pop().and_then(|mut spare| spare.refill(bytes).then_some(spare));
                 let buffer = spare.unwrap_or_else(|| AlignedBuffer::copy_of(bytes));
                 let address = buffer.address();
                 (Memory::Owned { buffer, deliver: false }, address)
             }
-            Verb::Flush | Verb::Discard { .. } | Verb::Zero { .. } => (Memory::None, std::ptr::null_mut()),
+            OperationKind::Flush | OperationKind::Discard { .. } | OperationKind::Zero { .. } => {
+                (Memory::None, std::ptr::null_mut())
+            }
         }
     }
 
@@ -528,7 +532,7 @@ impl IoEngine {
 
 /// Translates a verb for the kernel: operation, address and length in bytes. Panics on lengths that are bugs of the
 /// caller.
-fn translate(verb: Verb<'_>, block_device: bool) -> (Opcode, Bytes, Bytes) {
+fn translate(verb: OperationKind<'_>, block_device: bool) -> (Opcode, Bytes, Bytes) {
     let transfer = |opcode, at: DriveLba, len: Bytes, max: u64| {
         let fits = !len.is_zero() && len.get().is_multiple_of(SECTOR_BYTES) && len.get() <= max;
         assert!(fits, "bug: {opcode:?} of {len}: whole sectors up to {max} bytes can be transferred");
@@ -540,24 +544,24 @@ fn translate(verb: Verb<'_>, block_device: bool) -> (Opcode, Bytes, Bytes) {
     };
     let metadata_max = METADATA_BYTES_MAX as u64;
     match verb {
-        Verb::Read { at, into } => {
+        OperationKind::Read { at, into } => {
             assert!(into.start.get().is_multiple_of(SECTOR_BYTES), "bug: {into:?} does not begin with a sector");
             transfer(Opcode::Read, at, into.len, TRANSFER_BYTES_MAX)
         }
-        Verb::Write { at, from, fua } => {
+        OperationKind::Write { at, from, fua } => {
             assert!(from.start.get().is_multiple_of(SECTOR_BYTES), "bug: {from:?} does not begin with a sector");
             transfer(Opcode::Write { fua }, at, from.len, TRANSFER_BYTES_MAX)
         }
-        Verb::ReadMetadata { at, len } => transfer(Opcode::Read, at, len, metadata_max),
-        Verb::WriteMetadata { at, bytes, fua } => {
+        OperationKind::ReadMetadata { at, len } => transfer(Opcode::Read, at, len, metadata_max),
+        OperationKind::WriteMetadata { at, bytes, fua } => {
             transfer(Opcode::Write { fua }, at, Bytes(bytes.len() as u64), metadata_max)
         }
-        Verb::Flush => (Opcode::Flush, Bytes::ZERO, Bytes::ZERO),
-        Verb::Discard { at, len } if block_device => range(Opcode::DiscardDevice, at, len),
-        Verb::Discard { at, len } => range(Opcode::Allocate { mode: PUNCH_HOLE }, at, len),
+        OperationKind::Flush => (Opcode::Flush, Bytes::ZERO, Bytes::ZERO),
+        OperationKind::Discard { at, len } if block_device => range(Opcode::DiscardDevice, at, len),
+        OperationKind::Discard { at, len } => range(Opcode::Allocate { mode: PUNCH_HOLE }, at, len),
         // For block devices the kernel turns these into "write zeroes", with or without permission to unmap.
-        Verb::Zero { at, len, keep: false } => range(Opcode::Allocate { mode: PUNCH_HOLE }, at, len),
-        Verb::Zero { at, len, keep: true } => range(Opcode::Allocate { mode: ZERO_RANGE }, at, len),
+        OperationKind::Zero { at, len, keep: false } => range(Opcode::Allocate { mode: PUNCH_HOLE }, at, len),
+        OperationKind::Zero { at, len, keep: true } => range(Opcode::Allocate { mode: ZERO_RANGE }, at, len),
     }
 }
 
@@ -568,7 +572,7 @@ impl Drop for IoEngine {
             // memory must never be reused, and the locks of the members must not be released.
             Box::leak(Box::new(std::mem::take(&mut self.members)));
             Box::leak(Box::new(Arc::clone(&self.mapping)));
-            Box::leak(Box::new(std::mem::replace(&mut self.table, Table::new())));
+            Box::leak(Box::new(std::mem::replace(&mut self.table, CommandTable::new())));
         } else if let Backend::Ring(ring) = &mut self.backend {
             ring.release();
         }

@@ -8,7 +8,7 @@
 
 use crate::errno::{check, Errno};
 use crate::net::{address_of, unix_path_of, Listener};
-use crate::signals::Signal;
+use crate::signals::ProcessSignal;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -153,11 +153,11 @@ impl KeptServer {
     }
 
     /// Passes a signal on.
-    pub fn send(&self, signal: Signal) {
+    pub fn send(&self, signal: ProcessSignal) {
         let number = match signal {
-            Signal::Interrupt => libc::SIGINT,
-            Signal::Terminate => libc::SIGTERM,
-            Signal::HangUp => libc::SIGHUP,
+            ProcessSignal::Interrupt => libc::SIGINT,
+            ProcessSignal::Terminate => libc::SIGTERM,
+            ProcessSignal::HangUp => libc::SIGHUP,
         };
         // SAFETY: no memory involved. The process is not waited for before `wait`, so its number is its own.
         let _ = unsafe { libc::kill(self.process, number) };

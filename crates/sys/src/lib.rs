@@ -60,7 +60,8 @@ pub use descriptors::{raise_descriptor_limit, take_descriptor};
 pub use displaced::Displaced;
 pub use drive_cache::{DriveCache, DriveCacheError};
 pub use engine::{
-    Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb, WaitMode,
+    Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, OperationKind, Prefer, PushError,
+    WaitMode,
 };
 pub use epoll::{Epoll, Events, Interest, ReadyEvent, Waker, EVENTS_MAX};
 pub use errno::{Errno, FaultKind, Note};
@@ -78,7 +79,7 @@ pub use new_file::{check_new_file, memory_file, replace_file};
 pub use pool::{FramePool, HugePages, PoolOptions, PoolRange, DISJOINT_READS_MAX, DISJOINT_WRITES_MAX};
 pub use process::give_way;
 pub use random::fill_random;
-pub use signals::{Signal, Signals};
+pub use signals::{ProcessSignal, Signals};
 pub use takeover::{listen_patiently, LEAVING_TIME_MAX, TAKEN_TIME_MAX};
 pub use thin_pool::thin_pool;
 pub use uevents::{DeviceEvents, DeviceNews};

@@ -14,7 +14,7 @@
 
 use crate::clock;
 use crate::command::{
-    Answer, Command, Opcode, COMPLETION_ENTRIES, KERNEL_WORKERS_MAX, MEMBERS_MAX, SUBMISSION_ENTRIES,
+    Answer, MemberCommand, Opcode, COMPLETION_ENTRIES, KERNEL_WORKERS_MAX, MEMBERS_MAX, SUBMISSION_ENTRIES,
 };
 use crate::engine::{EngineOptions, WaitMode};
 use crate::epoll::{Epoll, Events, Interest};
@@ -69,7 +69,7 @@ pub(crate) struct Ring {
     /// The part of the pool that is in the kernel's table of buffers, or will be at its first use.
     buffers: Buffers,
     /// Commands for which the submission queue had no room.
-    waiting: VecDeque<Command>,
+    waiting: VecDeque<MemberCommand>,
     helper: Option<Threads>,
     helper_polled: bool,
     mode: Mode,
@@ -155,7 +155,7 @@ impl Ring {
         self.ring.submitter().register_files_update(slot, &[fd]).is_ok()
     }
 
-    pub(crate) fn start(&mut self, command: Command) -> Result<(), Errno> {
+    pub(crate) fn start(&mut self, command: MemberCommand) -> Result<(), Errno> {
         if command.opcode == Opcode::DiscardDevice {
             return self.start_with_helper(command);
         }
@@ -176,7 +176,7 @@ impl Ring {
         }
     }
 
-    fn entry(&mut self, command: &Command) -> squeue::Entry {
+    fn entry(&mut self, command: &MemberCommand) -> squeue::Entry {
         let start = (command.address as usize).checked_sub(self.mapping.address(PoolOffset::ZERO) as usize);
         // A command without memory may be longer than the maximum transfer.
         let buffer = start.and_then(|start| {
@@ -194,7 +194,7 @@ impl Ring {
     }
 
     /// Gives a command that the ring cannot carry out to a helper thread. That thread waits for the kernel.
-    fn start_with_helper(&mut self, command: Command) -> Result<(), Errno> {
+    fn start_with_helper(&mut self, command: MemberCommand) -> Result<(), Errno> {
         if self.helper.is_none() {
             let mut helper = Threads::new(Arc::clone(&self.mapping))?;
             for (slot, attached) in self.members.iter().enumerate() {
@@ -326,8 +326,8 @@ impl Ring {
 }
 
 /// The entry of a command, with the registered buffer that contains its memory, if there is one.
-fn build(command: &Command, file: types::Fd, buffer: Option<u16>) -> squeue::Entry {
-    let Command { at, len, address, .. } = *command;
+fn build(command: &MemberCommand, file: types::Fd, buffer: Option<u16>) -> squeue::Entry {
+    let MemberCommand { at, len, address, .. } = *command;
     match command.opcode {
         Opcode::Read => match buffer {
             Some(buffer) => opcode::ReadFixed::new(file, address, command.transfer_len(), buffer).offset(at).build(),

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// The signals that a server handles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Signal {
+pub enum ProcessSignal {
     /// Ctrl-C: stop.
     Interrupt,
     /// A service manager's stop.
@@ -50,7 +50,7 @@ impl Signals {
     }
 
     /// The next signal that has arrived, if any. Does not wait.
-    pub fn next_signal(&self) -> Option<Signal> {
+    pub fn next_signal(&self) -> Option<ProcessSignal> {
         loop {
             let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
             let size = size_of::<libc::signalfd_siginfo>();
@@ -63,9 +63,9 @@ impl Signals {
             // SAFETY: the kernel filled all of it.
             let number = unsafe { info.assume_init() }.ssi_signo;
             match libc::c_int::try_from(number) {
-                Ok(libc::SIGINT) => return Some(Signal::Interrupt),
-                Ok(libc::SIGTERM) => return Some(Signal::Terminate),
-                Ok(libc::SIGHUP) => return Some(Signal::HangUp),
+                Ok(libc::SIGINT) => return Some(ProcessSignal::Interrupt),
+                Ok(libc::SIGTERM) => return Some(ProcessSignal::Terminate),
+                Ok(libc::SIGHUP) => return Some(ProcessSignal::HangUp),
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! The commands in flight, and the objects that each needs until the kernel has returned it.
 
 use crate::buffer::AlignedBuffer;
-use crate::command::{Command, IoError, Opcode, IN_FLIGHT_MAX};
+use crate::command::{IoError, MemberCommand, Opcode, IN_FLIGHT_MAX};
 use crate::errno::Errno;
 use crate::pool::PoolRange;
 use openraid_units::SECTOR_BYTES;
@@ -23,9 +23,9 @@ pub(crate) enum Memory {
 
 /// One command in flight. `command` is always the original command; `done` is its number of complete bytes.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CommandEntry {
     pub user_data: u64,
-    pub command: Command,
+    pub command: MemberCommand,
     pub memory: Memory,
     pub done: u64,
 }
@@ -35,10 +35,10 @@ pub(crate) struct Entry {
 pub(crate) enum Next {
     Finished(Result<u32, IoError>),
     /// The kernel did a part; this command is for the rest.
-    Again(Command),
+    Again(MemberCommand),
 }
 
-impl Entry {
+impl CommandEntry {
     /// Judges one answer. A short transfer is continued until the kernel makes no more progress. Bytes that were not
     /// transferred are never reported as transferred.
     pub(crate) fn judge(&mut self, result: Result<u32, Errno>) -> Next {
@@ -74,9 +74,9 @@ impl Entry {
         }
     }
 
-    fn rest(&self) -> Command {
+    fn rest(&self) -> MemberCommand {
         let offset = usize::try_from(self.done).expect("a transfer is at most TRANSFER_BYTES_MAX");
-        Command {
+        MemberCommand {
             at: self.command.at + self.done,
             len: self.command.len - self.done,
             address: self.command.address.wrapping_add(offset),
@@ -90,12 +90,12 @@ fn small(len: u64) -> u32 {
 }
 
 /// A table of fixed size. The key of a removed entry is reused.
-pub(crate) struct Table {
-    entries: Vec<Option<Entry>>,
+pub(crate) struct CommandTable {
+    entries: Vec<Option<CommandEntry>>,
     free: Vec<u32>,
 }
 
-impl Table {
+impl CommandTable {
     pub(crate) fn new() -> Self {
         let last = u32::try_from(IN_FLIGHT_MAX).expect("a small limit");
         Self { entries: (0..last).map(|_| None).collect(), free: (0..last).rev().collect() }
@@ -110,7 +110,7 @@ impl Table {
     }
 
     /// Inserts an entry and sets the key of its command. The caller has checked that there is room.
-    pub(crate) fn insert(&mut self, mut entry: Entry) -> Command {
+    pub(crate) fn insert(&mut self, mut entry: CommandEntry) -> MemberCommand {
         let key = self.free.pop().expect("bug: no check for room before an insertion");
         entry.command.key = key;
         let command = entry.command;
@@ -118,11 +118,11 @@ impl Table {
         command
     }
 
-    pub(crate) fn get_mut(&mut self, key: u32) -> &mut Entry {
+    pub(crate) fn get_mut(&mut self, key: u32) -> &mut CommandEntry {
         self.entries[key as usize].as_mut().expect("bug: an answer to a command that is not in flight")
     }
 
-    pub(crate) fn remove(&mut self, key: u32) -> Entry {
+    pub(crate) fn remove(&mut self, key: u32) -> CommandEntry {
         let entry = self.entries[key as usize].take().expect("bug: a command finished twice");
         self.free.push(key);
         entry
@@ -133,9 +133,9 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn entry(opcode: Opcode, len: u64) -> Entry {
-        let command = Command { key: 0, slot: 0, opcode, at: 8192, len, address: std::ptr::null_mut() };
-        Entry { user_data: 1, command, memory: Memory::None, done: 0 }
+    fn entry(opcode: Opcode, len: u64) -> CommandEntry {
+        let command = MemberCommand { key: 0, slot: 0, opcode, at: 8192, len, address: std::ptr::null_mut() };
+        CommandEntry { user_data: 1, command, memory: Memory::None, done: 0 }
     }
 
     fn finished(next: Next) -> Result<u32, IoError> {

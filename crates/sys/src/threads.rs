@@ -7,7 +7,7 @@
 //! A thread owns the objects that it works on (the member, the pool's mapping). Therefore an engine can be dropped
 //! while a thread waits in the kernel: the thread ends when its call returns.
 
-use crate::command::{Answer, Command, Opcode, WORKERS_PER_MEMBER};
+use crate::command::{Answer, MemberCommand, Opcode, WORKERS_PER_MEMBER};
 use crate::errno::{check, check_size, Errno};
 use crate::member::Member;
 use crate::pool::Mapping;
@@ -42,7 +42,7 @@ struct Lane {
     member: Arc<Member>,
     shared: Arc<LaneShared>,
     workers: Vec<JoinHandle<()>>,
-    staged: Vec<Command>,
+    staged: Vec<MemberCommand>,
 }
 
 struct LaneShared {
@@ -52,7 +52,7 @@ struct LaneShared {
 
 #[derive(Default)]
 struct LaneState {
-    queue: VecDeque<Command>,
+    queue: VecDeque<MemberCommand>,
     idle: usize,
     closed: bool,
 }
@@ -91,7 +91,7 @@ impl Threads {
         }
     }
 
-    pub(crate) fn start(&mut self, command: Command) {
+    pub(crate) fn start(&mut self, command: MemberCommand) {
         let lane = self.lanes[command.slot].as_mut().expect("bug: a command to a member that is not attached");
         lane.staged.push(command);
         self.outstanding += 1;
@@ -186,7 +186,7 @@ impl Lane {
 }
 
 impl LaneShared {
-    fn next(&self) -> Option<Command> {
+    fn next(&self) -> Option<MemberCommand> {
         let mut state = lock(&self.state);
         loop {
             if let Some(command) = state.queue.pop_front() {
@@ -203,7 +203,7 @@ impl LaneShared {
 }
 
 /// Tries a command once, by blocking calls.
-fn execute(command: &Command, fd: RawFd) -> Result<u32, Errno> {
+fn execute(command: &MemberCommand, fd: RawFd) -> Result<u32, Errno> {
     let at = i64::try_from(command.at).map_err(|_| Errno(libc::EFBIG))?;
     let len = i64::try_from(command.len).map_err(|_| Errno(libc::EFBIG))?;
     match command.opcode {

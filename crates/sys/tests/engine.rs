@@ -6,8 +6,8 @@ mod common;
 use common::{pattern, run, Frozen, Loop, TempDir};
 use openraid_sys::{
     clock, Completed, Direct, EngineKind, EngineOptions, Epoll, Errno, Events, FaultKind, FramePool, HugePages,
-    Interest, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, PoolOptions, PoolRange, Prefer, PushError,
-    Use, Verb, WaitMode, IN_FLIGHT_MAX,
+    Interest, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, OperationKind, PoolOptions, PoolRange,
+    Prefer, PushError, Use, WaitMode, IN_FLIGHT_MAX,
 };
 use openraid_units::{Bytes, DriveLba, Nanos, PoolOffset, Sectors};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -51,7 +51,7 @@ impl Rig {
         self.engine.attach(Arc::new(member)).expect("slot")
     }
 
-    fn push(&mut self, member: MemberSlot, user_data: u64, verb: Verb<'_>) {
+    fn push(&mut self, member: MemberSlot, user_data: u64, verb: OperationKind<'_>) {
         self.engine.push(&mut self.pool, Operation { member, user_data, verb }).expect("push");
     }
 
@@ -75,7 +75,7 @@ impl Rig {
         done
     }
 
-    fn one(&mut self, member: MemberSlot, verb: Verb<'_>) -> Completed {
+    fn one(&mut self, member: MemberSlot, verb: OperationKind<'_>) -> Completed {
         self.push(member, 77, verb);
         let mut done = self.wait(1);
         assert_eq!((done.len(), done[0].user_data), (1, 77));
@@ -133,12 +133,12 @@ fn only_the_requested_part_of_the_pool_is_registered_and_commands_after_it_work(
         for (seed, start) in [(1, 0), (2, edge - 4096), (3, edge), (4, POOL.get() - 8192)] {
             let (bytes, range) = (pattern(seed, 8192), frames(start, 8192));
             rig.fill(range, &bytes);
-            let written = rig.one(member, Verb::Write { at: DriveLba(seed * 64), from: range, fua: false });
+            let written = rig.one(member, OperationKind::Write { at: DriveLba(seed * 64), from: range, fua: false });
             assert_eq!(written.result, Ok(8192), "{most:?} at {start}");
             let at = usize::try_from(seed).expect("small") * 64 * 512;
             assert_eq!(std::fs::read(&path).expect("file")[at..][..8192], bytes, "{most:?} at {start}");
             rig.fill(range, &[0; 8192]);
-            assert_eq!(rig.one(member, Verb::Read { at: DriveLba(seed * 64), into: range }).result, Ok(8192));
+            assert_eq!(rig.one(member, OperationKind::Read { at: DriveLba(seed * 64), into: range }).result, Ok(8192));
             assert_eq!(rig.pool.slice(range), bytes, "{most:?} at {start}");
         }
     }
@@ -155,7 +155,7 @@ fn a_discard_may_be_longer_than_any_transfer() {
             .and_then(|file| file.set_len(len.bytes().get()))
             .expect("sparse");
         let member = rig.attach(&path, Use::Exclusive, direct);
-        assert_eq!(rig.one(member, Verb::Discard { at: DriveLba(0), len }).result, Ok(0));
+        assert_eq!(rig.one(member, OperationKind::Discard { at: DriveLba(0), len }).result, Ok(0));
     });
 }
 
@@ -187,7 +187,7 @@ fn a_pool_takes_memory_when_commands_use_it() {
     }
     assert!(resident(&rig.pool, len.get()) <= 4 * mib, "no command has come yet");
     let member = rig.attach(&dir.file("member", 1 << 20), Use::Exclusive, Direct::Try);
-    let verb = Verb::Write { at: DriveLba(0), from: frames(40 * mib, 4096), fua: false };
+    let verb = OperationKind::Write { at: DriveLba(0), from: frames(40 * mib, 4096), fua: false };
     assert_eq!(rig.one(member, verb).result, Ok(4096));
     let taken = resident(&rig.pool, len.get());
     assert!(taken <= 8 * mib, "one piece more, not {taken}");
@@ -201,7 +201,7 @@ fn written_data_is_in_the_file_and_is_read_back() {
         let bytes = pattern(9000, 64 << 10);
         for (fua, at) in [(false, 128), (true, 1024)] {
             rig.fill(frames(4096, 64 << 10), &bytes);
-            let verb = Verb::Write { at: DriveLba(at), from: frames(4096, 64 << 10), fua };
+            let verb = OperationKind::Write { at: DriveLba(at), from: frames(4096, 64 << 10), fua };
             assert_eq!(rig.one(member, verb).result, Ok(64 << 10));
             let mut oracle = pattern(0, 1 << 20);
             oracle[usize::try_from(at).expect("small") * 512..][..64 << 10].copy_from_slice(&bytes);
@@ -210,8 +210,8 @@ fn written_data_is_in_the_file_and_is_read_back() {
             }
             assert!(std::fs::read(&path).expect("file") == oracle, "only the range written has changed");
         }
-        assert_eq!(rig.one(member, Verb::Flush).result, Ok(0));
-        let verb = Verb::Read { at: DriveLba(136), into: frames(1 << 20, 16 << 10) };
+        assert_eq!(rig.one(member, OperationKind::Flush).result, Ok(0));
+        let verb = OperationKind::Read { at: DriveLba(136), into: frames(1 << 20, 16 << 10) };
         assert_eq!(rig.one(member, verb).result, Ok(16 << 10));
         assert_eq!(rig.pool.slice(frames(1 << 20, 16 << 10)), &bytes[4096..20480]);
         assert_eq!(rig.pool.slice(frames((1 << 20) - 1, 1)), [0], "nothing before the range");
@@ -228,7 +228,7 @@ fn single_sectors_anywhere_in_the_pool_can_be_transferred() {
         let member = rig.attach(&path, Use::Exclusive, direct);
         for nth in 0..8 {
             let into = frames(nth * block, block);
-            rig.push(member, nth, Verb::Read { at: DriveLba((7 - nth) * block / 512), into });
+            rig.push(member, nth, OperationKind::Read { at: DriveLba((7 - nth) * block / 512), into });
         }
         assert!(rig.wait(8).iter().all(|done| done.result == Ok(u32::try_from(block).expect("small"))));
         for nth in 0..8 {
@@ -245,7 +245,7 @@ fn thousands_in_flight_finish_once_each_and_the_limit_is_an_answer() {
             (0..4).map(|n| rig.attach(&dir.file(&format!("member{n}"), 1 << 20), Use::Exclusive, direct)).collect();
         let count = 1000;
         for nth in 0..count {
-            let verb = Verb::Read { at: DriveLba(nth / 4 * 8), into: frames(nth * 4096, 4096) };
+            let verb = OperationKind::Read { at: DriveLba(nth / 4 * 8), into: frames(nth * 4096, 4096) };
             rig.push(members[(nth % 4) as usize], nth, verb);
         }
         assert_eq!(rig.engine.outstanding(), 1000);
@@ -265,9 +265,9 @@ fn thousands_in_flight_finish_once_each_and_the_limit_is_an_answer() {
         }
         assert_eq!((rig.engine.outstanding(), rig.pool.ranges_in_flight()), (0, 0));
         for _ in 0..IN_FLIGHT_MAX {
-            rig.push(members[0], 5, Verb::Flush);
+            rig.push(members[0], 5, OperationKind::Flush);
         }
-        let operation = Operation { member: members[0], user_data: 6, verb: Verb::Flush };
+        let operation = Operation { member: members[0], user_data: 6, verb: OperationKind::Flush };
         assert_eq!(rig.engine.push(&mut rig.pool, operation), Err(PushError::Full));
         assert!(rig.wait(IN_FLIGHT_MAX).iter().all(|done| (done.user_data, done.result) == (5, Ok(0))));
     });
@@ -278,7 +278,7 @@ fn full_batches_of_flushes_all_come_back() {
     everywhere(|rig, dir, direct| {
         let member = rig.attach(&dir.file("member", 4096), Use::Exclusive, direct);
         for nth in 0..600 {
-            rig.push(member, nth, Verb::Flush);
+            rig.push(member, nth, OperationKind::Flush);
         }
         assert!(rig.wait(600).iter().all(|done| done.result == Ok(0)));
     });
@@ -290,11 +290,14 @@ fn discarded_and_zeroed_ranges_of_files_read_as_zeroes() {
         let path = dir.file("member", 1 << 20);
         let member = rig.attach(&path, Use::Exclusive, direct);
         let mut oracle = pattern(0, 1 << 20);
-        assert_eq!(rig.one(member, Verb::Discard { at: DriveLba(8), len: Sectors(64) }).result, Ok(0));
+        assert_eq!(rig.one(member, OperationKind::Discard { at: DriveLba(8), len: Sectors(64) }).result, Ok(0));
         oracle[8 * 512..72 * 512].fill(0);
-        assert_eq!(rig.one(member, Verb::Zero { at: DriveLba(100), len: Sectors(3), keep: false }).result, Ok(0));
+        assert_eq!(
+            rig.one(member, OperationKind::Zero { at: DriveLba(100), len: Sectors(3), keep: false }).result,
+            Ok(0)
+        );
         oracle[100 * 512..103 * 512].fill(0);
-        match rig.one(member, Verb::Zero { at: DriveLba(1000), len: Sectors(1048), keep: true }).result {
+        match rig.one(member, OperationKind::Zero { at: DriveLba(1000), len: Sectors(1048), keep: true }).result {
             Ok(0) => oracle[1000 * 512..].fill(0),
             other => assert_eq!(other.map_err(IoError::fault), Err(FaultKind::Unsupported), "tmpfs cannot"),
         }
@@ -310,13 +313,13 @@ fn metadata_travels_in_buffers_of_its_own() {
         let mut oracle = pattern(0, 1 << 20);
         for nth in 0..40usize {
             let bytes = pattern(5000 + nth as u64, 4096 + nth % 3 * 4096);
-            let verb = Verb::WriteMetadata { at: DriveLba(nth as u64 * 32), bytes: &bytes, fua: nth % 2 == 0 };
+            let verb = OperationKind::WriteMetadata { at: DriveLba(nth as u64 * 32), bytes: &bytes, fua: nth % 2 == 0 };
             rig.push(member, 3, verb);
             oracle[nth * 16384..][..bytes.len()].copy_from_slice(&bytes);
         }
         assert!(rig.wait(40).iter().all(|done| done.result.is_ok() && done.metadata.is_none()));
         assert!(std::fs::read(&path).expect("file") == oracle);
-        let done = rig.one(member, Verb::ReadMetadata { at: DriveLba(32), len: Bytes::kib(64) });
+        let done = rig.one(member, OperationKind::ReadMetadata { at: DriveLba(32), len: Bytes::kib(64) });
         assert_eq!(done.result, Ok(64 << 10));
         assert_eq!(&done.metadata.expect("bytes")[..], &oracle[16384..][..64 << 10]);
     });
@@ -329,11 +332,11 @@ fn a_file_cut_short_is_an_error_and_never_zeroes() {
         let member = rig.attach(&path, Use::Exclusive, direct);
         let file = std::fs::OpenOptions::new().write(true).open(&path).expect("file");
         file.set_len(10_000).expect("cut");
-        let read = |at, len| Verb::Read { at: DriveLba(at), into: frames(0, len) };
+        let read = |at, len| OperationKind::Read { at: DriveLba(at), into: frames(0, len) };
         assert_eq!(rig.one(member, read(0, 8192)).result, Ok(8192), "the rest can be read");
         assert_eq!(rig.one(member, read(8, 16384)).result, Err(IoError::Truncated { done: 5632 }));
         assert_eq!(rig.one(member, read(64, 4096)).result, Err(IoError::Truncated { done: 0 }));
-        let done = rig.one(member, Verb::ReadMetadata { at: DriveLba(16), len: Bytes(4096) });
+        let done = rig.one(member, OperationKind::ReadMetadata { at: DriveLba(16), len: Bytes(4096) });
         assert_eq!(done.result, Err(IoError::Truncated { done: 1536 }));
         assert!(done.metadata.is_none(), "no half-filled buffer");
         assert_eq!(rig.pool.ranges_in_flight(), 0, "failed commands give their frames back");
@@ -355,7 +358,7 @@ fn a_full_file_system_is_an_error_of_the_write() {
     for prefer in [Prefer::Best, Prefer::Threads] {
         let mut rig = Rig::new(prefer, true);
         let member = rig.attach(&place.join("member"), Use::Exclusive, Direct::Never);
-        let verb = Verb::Write { at: DriveLba(0), from: frames(0, 512 << 10), fua: false };
+        let verb = OperationKind::Write { at: DriveLba(0), from: frames(0, 512 << 10), fua: false };
         assert_eq!(rig.one(member, verb).result.map_err(IoError::fault), Err(FaultKind::NoSpace));
     }
     // The unmount is lazy, because the ring's workers may hold the file for a short time.
@@ -367,7 +370,7 @@ fn members_opened_to_read_refuse_writes() {
     everywhere(|rig, dir, direct| {
         let path = dir.file("member", 8192);
         let member = rig.attach(&path, Use::Examine, direct);
-        let verb = Verb::Write { at: DriveLba(0), from: frames(0, 4096), fua: false };
+        let verb = OperationKind::Write { at: DriveLba(0), from: frames(0, 4096), fua: false };
         assert_eq!(rig.one(member, verb).result, Err(IoError::Os(Errno(9))), "EBADF");
         assert_eq!(std::fs::read(&path).expect("file"), pattern(0, 8192));
     });
@@ -377,19 +380,23 @@ fn members_opened_to_read_refuse_writes() {
 fn frames_in_flight_cannot_be_touched_until_they_are_reaped() {
     everywhere(|rig, dir, direct| {
         let member = rig.attach(&dir.file("member", 1 << 20), Use::Exclusive, direct);
-        rig.push(member, 1, Verb::Read { at: DriveLba(0), into: frames(4096, 4096) });
-        rig.push(member, 2, Verb::Write { at: DriveLba(8), from: frames(12288, 4096), fua: false });
-        rig.push(member, 3, Verb::Write { at: DriveLba(16), from: frames(12288, 4096), fua: false });
+        rig.push(member, 1, OperationKind::Read { at: DriveLba(0), into: frames(4096, 4096) });
+        rig.push(member, 2, OperationKind::Write { at: DriveLba(8), from: frames(12288, 4096), fua: false });
+        rig.push(member, 3, OperationKind::Write { at: DriveLba(16), from: frames(12288, 4096), fua: false });
         let panics = |job: &mut dyn FnMut(&mut Rig)| catch_unwind(AssertUnwindSafe(|| job(rig))).is_err();
         let mut check = panics;
         assert!(check(&mut |rig| drop(rig.pool.slice(frames(8191, 1)).to_vec())));
         assert!(check(&mut |rig| rig.pool.slice_mut(frames(4096, 1)).fill(0)));
         assert!(check(&mut |rig| rig.pool.slice_mut(frames(0, 16384)).fill(0)));
-        assert!(check(&mut |rig| rig.push(member, 4, Verb::Read { at: DriveLba(0), into: frames(12800, 512) })));
         assert!(check(&mut |rig| rig.push(
             member,
             4,
-            Verb::Write { at: DriveLba(0), from: frames(4096, 512), fua: true }
+            OperationKind::Read { at: DriveLba(0), into: frames(12800, 512) }
+        )));
+        assert!(check(&mut |rig| rig.push(
+            member,
+            4,
+            OperationKind::Write { at: DriveLba(0), from: frames(4096, 512), fua: true }
         )));
         assert_eq!(rig.pool.slice(frames(12288, 4096)).len(), 4096, "what the kernel reads may be read");
         assert_eq!(rig.engine.outstanding(), 3, "a refused command leaves no trace");
@@ -404,7 +411,7 @@ fn commands_that_are_bugs_panic_before_they_reach_the_kernel() {
     let path = dir.file("member", 8192);
     let mut rig = Rig::new(Prefer::Best, true);
     let member = rig.attach(&path, Use::Exclusive, Direct::Never);
-    let write = |at, from| Verb::Write { at: DriveLba(at), from, fua: false };
+    let write = |at, from| OperationKind::Write { at: DriveLba(at), from, fua: false };
     for verb in [
         write(9, frames(0, 4096)),
         write(u64::MAX >> 9, frames(0, 512)),
@@ -412,10 +419,10 @@ fn commands_that_are_bugs_panic_before_they_reach_the_kernel() {
         write(0, frames(0, 511)),
         write(0, frames(1, 512)),
         write(0, frames(POOL.get(), 512)),
-        Verb::Discard { at: DriveLba(0), len: Sectors(17) },
-        Verb::Zero { at: DriveLba(0), len: Sectors(0), keep: true },
-        Verb::ReadMetadata { at: DriveLba(0), len: Bytes((64 << 10) + 512) },
-        Verb::WriteMetadata { at: DriveLba(0), bytes: &[0; 100], fua: false },
+        OperationKind::Discard { at: DriveLba(0), len: Sectors(17) },
+        OperationKind::Zero { at: DriveLba(0), len: Sectors(0), keep: true },
+        OperationKind::ReadMetadata { at: DriveLba(0), len: Bytes((64 << 10) + 512) },
+        OperationKind::WriteMetadata { at: DriveLba(0), bytes: &[0; 100], fua: false },
     ] {
         assert!(catch_unwind(AssertUnwindSafe(|| rig.push(member, 1, verb))).is_err(), "{verb:?}");
     }
@@ -428,13 +435,13 @@ fn members_are_let_go_only_when_idle_and_then_at_once() {
     everywhere(|rig, dir, direct| {
         let path = dir.file("member", 8192);
         let member = rig.attach(&path, Use::Exclusive, direct);
-        rig.push(member, 1, Verb::Read { at: DriveLba(0), into: frames(0, 4096) });
+        rig.push(member, 1, OperationKind::Read { at: DriveLba(0), into: frames(0, 4096) });
         assert_eq!(rig.engine.detach(member).err(), Some(1));
         assert_eq!(rig.wait(1).len(), 1);
         drop(rig.engine.detach(member).expect("idle"));
         let again = rig.attach(&path, Use::Exclusive, direct);
         assert_eq!(again, member, "the slot is used again");
-        assert_eq!(rig.one(again, Verb::Flush).result, Ok(0));
+        assert_eq!(rig.one(again, OperationKind::Flush).result, Ok(0));
     });
 }
 
@@ -449,13 +456,13 @@ fn an_engine_dropped_idle_frees_its_members_and_one_dropped_busy_keeps_its_frame
         for _ in 0..3 {
             let mut rig = Rig::new(prefer, register);
             let member = rig.attach(&path, Use::Exclusive, direct);
-            assert_eq!(rig.one(member, Verb::Flush).result, Ok(0));
+            assert_eq!(rig.one(member, OperationKind::Flush).result, Ok(0));
         }
         let Rig { mut pool, mut engine, .. } = Rig::new(prefer, register);
         let path = dir.file(&format!("kept{}", clock::now().0), 8192);
         let member = Member::open(&path, Use::Exclusive, direct).expect("member");
         let member = engine.attach(Arc::new(member)).expect("slot");
-        let verb = Verb::Read { at: DriveLba(0), into: frames(512, 512) };
+        let verb = OperationKind::Read { at: DriveLba(0), into: frames(512, 512) };
         engine.push(&mut pool, Operation { member, user_data: 0, verb }).expect("push");
         engine.submit().expect("submit");
         drop(engine);
@@ -481,24 +488,30 @@ fn block_devices_do_all_of_it() {
         let member = rig.attach(&device.0, Use::Exclusive, Direct::Try);
         rig.fill(frames(0, 65536), &pattern(7777, 65536));
         assert_eq!(
-            rig.one(member, Verb::Write { at: DriveLba(2048), from: frames(0, 65536), fua: true }).result,
+            rig.one(member, OperationKind::Write { at: DriveLba(2048), from: frames(0, 65536), fua: true }).result,
             Ok(65536)
         );
         let mut oracle = pattern(0, 4 << 20);
         oracle[1 << 20..][..65536].copy_from_slice(&pattern(7777, 65536));
         for nth in 0..20 {
-            rig.push(member, nth, Verb::Discard { at: DriveLba(nth * 16), len: Sectors(8) });
+            rig.push(member, nth, OperationKind::Discard { at: DriveLba(nth * 16), len: Sectors(8) });
             oracle[usize::try_from(nth).expect("small") * 8192..][..4096].fill(0);
         }
-        rig.push(member, 20, Verb::Flush);
+        rig.push(member, 20, OperationKind::Flush);
         let results: Vec<_> = rig.wait(21).into_iter().map(|done| done.result).collect();
         assert_eq!(results, vec![Ok(0); 21]);
-        assert_eq!(rig.one(member, Verb::Zero { at: DriveLba(4096), len: Sectors(64), keep: false }).result, Ok(0));
-        assert_eq!(rig.one(member, Verb::Zero { at: DriveLba(4800), len: Sectors(64), keep: true }).result, Ok(0));
+        assert_eq!(
+            rig.one(member, OperationKind::Zero { at: DriveLba(4096), len: Sectors(64), keep: false }).result,
+            Ok(0)
+        );
+        assert_eq!(
+            rig.one(member, OperationKind::Zero { at: DriveLba(4800), len: Sectors(64), keep: true }).result,
+            Ok(0)
+        );
         oracle[2 << 20..][..32768].fill(0);
         oracle[4800 * 512..][..32768].fill(0);
-        assert_eq!(rig.one(member, Verb::Flush).result, Ok(0));
-        let verb = Verb::Read { at: DriveLba(0), into: frames(0, 4 << 20) };
+        assert_eq!(rig.one(member, OperationKind::Flush).result, Ok(0));
+        let verb = OperationKind::Read { at: DriveLba(0), into: frames(0, 4 << 20) };
         assert_eq!(rig.one(member, verb).result, Ok(4 << 20));
         assert!(rig.pool.slice(frames(0, 4 << 20)) == oracle, "{prefer:?} {options:?}: through the device");
         drop(rig);
@@ -518,14 +531,18 @@ fn a_hanging_member_keeps_its_frames_and_delays_no_other() {
         frozen.freeze();
         // The maximum number of commands that the core sends to one drive.
         for nth in 0..128 {
-            rig.push(hung, nth, Verb::Write { at: DriveLba(nth * 8), from: frames(nth * 4096, 4096), fua: true });
+            rig.push(
+                hung,
+                nth,
+                OperationKind::Write { at: DriveLba(nth * 8), from: frames(nth * 4096, 4096), fua: true },
+            );
         }
         rig.engine.submit().expect("submit");
         for nth in 0..200 {
             let from = frames((200 + nth % 4) * 4096, 4096);
-            assert_eq!(rig.one(well, Verb::Write { at: DriveLba(nth * 8), from, fua: true }).result, Ok(4096));
-            assert_eq!(rig.one(well, Verb::Flush).result, Ok(0));
-            assert_eq!(rig.one(well, Verb::Discard { at: DriveLba(2000), len: Sectors(8) }).result, Ok(0));
+            assert_eq!(rig.one(well, OperationKind::Write { at: DriveLba(nth * 8), from, fua: true }).result, Ok(4096));
+            assert_eq!(rig.one(well, OperationKind::Flush).result, Ok(0));
+            assert_eq!(rig.one(well, OperationKind::Discard { at: DriveLba(2000), len: Sectors(8) }).result, Ok(0));
         }
         assert_eq!(rig.engine.outstanding_on(hung), 128);
         assert_eq!(rig.engine.detach(hung).err(), Some(128));

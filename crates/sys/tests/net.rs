@@ -5,7 +5,7 @@ mod common;
 use common::{pattern, TempDir};
 use openraid_sys::{
     Accepted, Epoll, Events, FramePool, Holder, Interest, Listener, NetError, Peer, Piece, PoolOptions, PoolRange,
-    Progress, Signal, Signals, Socket, PIECES_PER_SEND_MAX,
+    ProcessSignal, Progress, Signals, Socket, PIECES_PER_SEND_MAX,
 };
 use openraid_units::{Bytes, Nanos, PoolOffset};
 use std::io::{Read, Write};
@@ -268,7 +268,9 @@ fn signals_become_events() {
     if !common::has(&["python3"], "python3") {
         return;
     }
-    for (name, signal) in [("TERM", Signal::Terminate), ("INT", Signal::Interrupt), ("HUP", Signal::HangUp)] {
+    for (name, signal) in
+        [("TERM", ProcessSignal::Terminate), ("INT", ProcessSignal::Interrupt), ("HUP", ProcessSignal::HangUp)]
+    {
         let sent = common::run("python3", &["-c", SEND, &std::process::id().to_string(), &thread, name]);
         assert!(sent.is_some(), "python3 does not send a signal to one thread");
         wait(&signals, Interest::READ);

@@ -63,7 +63,7 @@ pub(crate) const FLASH_PATIENCE: u64 = 4;
 
 /// Properties of an array's members and cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct AdaptiveFacts {
     /// It has copies on rotating members.
     rotational: bool,
     /// There is a cache.
@@ -74,7 +74,7 @@ pub(crate) struct Facts {
     destage_delay: Nanos,
 }
 
-impl Facts {
+impl AdaptiveFacts {
     /// `rotational`: the array has copies on rotating members. The pair: there is a cache, and it collects the writes.
     pub(crate) const fn new(rotational: bool, (cache, collects): (bool, bool), destage_delay: Nanos) -> Self {
         Self { rotational, cache, collects, destage_delay }
@@ -139,7 +139,7 @@ fn has_writes(load: &Load) -> bool {
 }
 
 /// The best tuning for this load. A choice that does not depend on the load stays as it is.
-fn best_tuning(load: &Load, now: Tuning, facts: Facts) -> Tuning {
+fn best_tuning(load: &Load, now: Tuning, facts: AdaptiveFacts) -> Tuning {
     let mut best = now;
     if facts.cache && has_reads(load) {
         if load.ordered_read_percent >= ORDERED_SOME && now.read_ahead == ReadAhead::None {
@@ -232,7 +232,7 @@ impl Adaptive {
     }
 
     /// A window is complete: returns the new tuning, if it changes.
-    pub(crate) fn end_window(&mut self, tuning: Tuning, facts: Facts, now: Instant) -> Option<Switch> {
+    pub(crate) fn end_window(&mut self, tuning: Tuning, facts: AdaptiveFacts, now: Instant) -> Option<Switch> {
         let load = core::mem::take(&mut self.sums).load();
         self.since = now;
         self.windows += 1;
@@ -279,7 +279,7 @@ mod tests {
     use openraid_units::{ArrayId, ArrayOffset, Token};
 
     const USUAL: Nanos = Nanos::from_secs(5);
-    const FACTS: Facts = Facts { rotational: true, cache: true, collects: true, destage_delay: USUAL };
+    const FACTS: AdaptiveFacts = AdaptiveFacts { rotational: true, cache: true, collects: true, destage_delay: USUAL };
 
     fn tuning() -> Tuning {
         Tuning::of(&Policy::default(), USUAL)
@@ -301,7 +301,7 @@ mod tests {
         tuning: Tuning,
         now: Instant,
         number: u64,
-        facts: Facts,
+        facts: AdaptiveFacts,
     }
 
     impl Driver {

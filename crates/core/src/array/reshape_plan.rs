@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    BitmapGeometry, ChangeBegin, Direction, MdLevel, MetadataArea, ReshapeFault, Role, ShapeFields, Superblock,
+    BitmapGeometry, ChangeBegin, MdLevel, MetadataArea, ReshapeDirection, ReshapeFault, Role, ShapeFields, Superblock,
     SuperblockError,
 };
 use openraid_units::{DriveLba, MemberLba, Sectors, Slot};
@@ -213,7 +213,7 @@ pub fn plan_reshape(present: &Present<'_>, new: ShapeFields) -> Result<ReshapePl
     let sides = (geometry_of(&old, common.size)?, geometry_of(&new, common.size)?);
     let fields = [from, old, new];
     if is_fewer {
-        return plan_in(Direction::Backward, fields, &sides, &members.iter().collect::<Vec<_>>());
+        return plan_in(ReshapeDirection::Backward, fields, &sides, &members.iter().collect::<Vec<_>>());
     }
     if sides.1.capacity() < sides.0.capacity() {
         // Backwards a change would begin, and hosts would lose the end of the array.
@@ -226,13 +226,13 @@ pub fn plan_reshape(present: &Present<'_>, new: ShapeFields) -> Result<ReshapePl
         return Err(ReshapeError::TooFewSpares { need, have });
     }
     let drives: Vec<&Superblock> = members.iter().chain(&spares[..usize::from(need)]).collect();
-    let forward = plan_in(Direction::Forward, fields, &sides, &drives);
+    let forward = plan_in(ReshapeDirection::Forward, fields, &sides, &drives);
     // A member that is filled on the way has a position from the start on.
     if forward.is_ok() || from != old {
         return forward;
     }
     // The first direction is the usual one: its refusal says what would help.
-    plan_in(Direction::Backward, fields, &sides, &drives).or(forward)
+    plan_in(ReshapeDirection::Backward, fields, &sides, &drives).or(forward)
 }
 
 /// Plan that an array uses this size of each of its members and spares.
@@ -348,7 +348,7 @@ pub fn next_step(from: ShapeFields, size: Sectors, to: ShapeFields) -> ShapeFiel
 /// one, so the least shift is enough. Otherwise each step needs new room, so the shift is as large as half of the room: the other half is for the next
 /// change.
 fn plan_in(
-    direction: Direction,
+    direction: ReshapeDirection,
     [from, old, new]: [ShapeFields; 3],
     (before, after): &(Geometry, Geometry),
     drives: &[&Superblock],
@@ -359,7 +359,7 @@ fn plan_in(
         let shifts = alloc::vec![Shift(shift); slots];
         ShapeChange::new(before.clone(), after.clone(), direction, shifts, fresh).map_err(ReshapeError::Change)
     };
-    let sign = if direction == Direction::Forward { -1 } else { 1 };
+    let sign = if direction == ReshapeDirection::Forward { -1 } else { 1 };
     let still = change(0)?;
     let least = i64::try_from(still.least_shift().get()).expect("a few stripes");
     let columns = |fields: &ShapeFields| fields.data_columns().unwrap_or(fields.raid_disks);

@@ -8,7 +8,7 @@
 //!   position of the task           0       new rows                      new rows           total
 //! ```
 
-use crate::geometry::change::Direction;
+use crate::geometry::change::ReshapeDirection;
 use crate::geometry::shape::{Shape, Side};
 use crate::geometry::Geometry;
 use openraid_units::{Sectors, SetLba};
@@ -40,10 +40,10 @@ impl Course {
             };
             let end_of = |geometry: &Geometry| geometry.extent_below(boundary).get();
             (course.new, course.old) = match change.direction() {
-                Direction::Forward => {
+                ReshapeDirection::Forward => {
                     ((0, end_of(shape.on(Side::New))), (stripe_of(old, boundary), old.member_extent().get()))
                 }
-                Direction::Backward => {
+                ReshapeDirection::Backward => {
                     ((stripe_of(new, boundary), new.member_extent().get()), (0, end_of(shape.on(Side::Old))))
                 }
             };
@@ -91,7 +91,7 @@ mod tests {
     /// Each sector of the set is on a row of its side, and each position has one place.
     #[test]
     fn a_course_has_all_rows_with_data_once() {
-        for (from, to, direction) in [(3, 4, Direction::Forward), (5, 4, Direction::Backward)] {
+        for (from, to, direction) in [(3, 4, ReshapeDirection::Forward), (5, 4, ReshapeDirection::Backward)] {
             let shifts = alloc::vec![Shift(0); 5];
             let shifts = shifts[..usize::from(u16::max(from, to))].to_vec();
             let change = ShapeChange::new(geometry(from), geometry(to), direction, shifts, SlotSet::EMPTY).unwrap();

@@ -1,7 +1,7 @@
 //! How far the change of a set's shape has come, and what it does next. `reshape.rs` has the picture and acts.
 
 use alloc::boxed::Box;
-use openraid_format::{Direction, ShapeFields};
+use openraid_format::{ReshapeDirection, ShapeFields};
 use openraid_units::{Bytes, Instant, Sectors, SetLba};
 
 use crate::admin::{NewMember, ReshapeStage, ReshapeStatus, TaskKind, TaskStatus};
@@ -19,7 +19,7 @@ const UNITS_MAX: u64 = 63;
 pub(crate) struct ReshapeTask {
     from: ShapeFields,
     to: ShapeFields,
-    direction: Direction,
+    direction: ReshapeDirection,
     since: Instant,
     done_at_start: Sectors,
     /// Recorded positions are multiples of this, and of the other one if possible.
@@ -215,8 +215,8 @@ impl ReshapeTask {
         };
         let Self { from, to, capacities, direction, moved, recorded, total, .. } = *self;
         let position = match direction {
-            Direction::Forward => SetLba(recorded.get()),
-            Direction::Backward => SetLba((total - recorded).get()),
+            ReshapeDirection::Forward => SetLba(recorded.get()),
+            ReshapeDirection::Backward => SetLba((total - recorded).get()),
         };
         ReshapeStatus { from, to, capacities, direction, stage, moved, recorded, total, position }
     }

@@ -11,7 +11,7 @@
 use alloc::boxed::Box;
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId, SetLba, Token};
 
-use super::streams::{Event, Streams};
+use super::streams::{StreamEvent, Streams};
 use super::Cache;
 use crate::admin::ReadAhead;
 use crate::array::set::Set;
@@ -155,9 +155,9 @@ impl Cache {
         let (event, stopped) = self.ahead.streams.get_mut(request.array).note((first, last), now, mode, limit);
         self.ahead.wanted |= ahead;
         let began = match event {
-            Event::None => None,
-            Event::Started(window) => Some((Reason::ReadAheadStarted, window)),
-            Event::Grown(window) => Some((Reason::ReadAheadGrown, window)),
+            StreamEvent::None => None,
+            StreamEvent::Started(window) => Some((Reason::ReadAheadStarted, window)),
+            StreamEvent::Grown(window) => Some((Reason::ReadAheadGrown, window)),
         };
         let ended = stopped.map(|window| (Reason::ReadAheadStopped, window));
         for (reason, window) in ended.into_iter().chain(began) {

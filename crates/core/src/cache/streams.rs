@@ -47,7 +47,7 @@ struct Stream {
 
 /// The effect of a read on the streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
+pub(crate) enum StreamEvent {
     /// Nothing new.
     None,
     /// Read-ahead begins, with this window.
@@ -127,7 +127,7 @@ impl Streams {
         now: Instant,
         mode: ReadAhead,
         limit: u64,
-    ) -> (Event, Option<u64>) {
+    ) -> (StreamEvent, Option<u64>) {
         let (place, stopped) = match self.find(first) {
             Some(place) => (place, None),
             None => self.begin(first, now),
@@ -152,13 +152,13 @@ impl Streams {
         let event = if starts {
             stream.window = ((last - first) * WINDOW_READS).max(WINDOW_MIN).min(limit);
             stream.consumed = 0;
-            Event::Started(stream.window)
+            StreamEvent::Started(stream.window)
         } else if stream.window > 0 && stream.window < limit && stream.consumed * 2 >= stream.window {
             stream.window = (stream.window * 2).min(limit);
             stream.consumed = 0;
-            Event::Grown(stream.window)
+            StreamEvent::Grown(stream.window)
         } else {
-            Event::None
+            StreamEvent::None
         };
         self.lows[place] = low_half(stream.next);
         self.order.make_last(place);
@@ -312,9 +312,9 @@ mod tests {
     fn three_reads_in_order_begin_a_window_that_doubles_as_it_is_used_up() {
         let mut streams = Streams::new();
         let mut note = |at: u64| streams.note((at, at + 8), NOW, ReadAhead::Adaptive, 1000).0;
-        assert_eq!([note(0), note(8), note(16)], [Event::None, Event::None, Event::Started(128)]);
-        let events: alloc::vec::Vec<_> = (3..64).map(|n| note(n * 8)).filter(|e| *e != Event::None).collect();
-        assert_eq!(events, [Event::Grown(256), Event::Grown(512), Event::Grown(1000)]);
+        assert_eq!([note(0), note(8), note(16)], [StreamEvent::None, StreamEvent::None, StreamEvent::Started(128)]);
+        let events: alloc::vec::Vec<_> = (3..64).map(|n| note(n * 8)).filter(|e| *e != StreamEvent::None).collect();
+        assert_eq!(events, [StreamEvent::Grown(256), StreamEvent::Grown(512), StreamEvent::Grown(1000)]);
     }
 
     #[test]
@@ -337,11 +337,11 @@ mod tests {
         let mut streams = Streams::new();
         for number in 0..10 {
             let at = number * 256;
-            assert_eq!(streams.note((at, at + 256), NOW, ReadAhead::Adaptive, 128), (Event::None, None));
+            assert_eq!(streams.note((at, at + 256), NOW, ReadAhead::Adaptive, 128), (StreamEvent::None, None));
             assert_eq!(drain(&mut streams, 1 << 30), []);
         }
         // Shorter requests that continue it are read ahead.
-        assert_eq!(streams.note((2560, 2568), NOW, ReadAhead::Adaptive, 128), (Event::Started(128), None));
+        assert_eq!(streams.note((2560, 2568), NOW, ReadAhead::Adaptive, 128), (StreamEvent::Started(128), None));
     }
 
     #[test]
@@ -366,9 +366,9 @@ mod tests {
         let mut streams = Streams::new();
         let mut note = |number: u64| streams.note((number << 30, (number << 30) + 8), NOW, ReadAhead::Always, 1000);
         for number in 0..STREAMS_MAX as u64 {
-            assert_eq!(note(number), (Event::Started(128), None));
+            assert_eq!(note(number), (StreamEvent::Started(128), None));
         }
-        assert_eq!(note(99), (Event::Started(128), Some(128)));
+        assert_eq!(note(99), (StreamEvent::Started(128), Some(128)));
     }
 
     #[test]

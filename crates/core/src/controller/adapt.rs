@@ -6,7 +6,7 @@ use crate::actions::NoticeKind;
 use crate::admin::MirrorRead;
 use crate::admin::WriteCache;
 use crate::array::adaptive::in_proportion;
-use crate::array::adaptive::Facts;
+use crate::array::adaptive::AdaptiveFacts;
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::BlockRequest;
@@ -51,7 +51,7 @@ impl Controller {
     }
 
     /// The properties are those of the first span; only rotation may differ between spans.
-    fn facts_of(&self, request: &BlockRequest) -> Facts {
+    fn facts_of(&self, request: &BlockRequest) -> AdaptiveFacts {
         let volume = &self.arrays.find(request.array).expect("requests belong to arrays").volume();
         let set = self.sets.get(volume.set(0));
         let spins = |drive| self.base.channels.get(drive).is_some_and(|channel| channel.info().rotational);
@@ -59,6 +59,6 @@ impl Controller {
         let rotates = |span: &Set| span.members().iter().filter(|member| member.is_active()).all(|m| spins(m.drive()));
         let rotational = mirrored && (0..volume.set_count()).any(|span| rotates(self.sets.get(volume.set(span))));
         let collects = self.cache.is_on() && set.write_cache() != WriteCache::Through;
-        Facts::new(rotational, (self.cache.is_on(), collects), set.usual_delay(&self.base.limits))
+        AdaptiveFacts::new(rotational, (self.cache.is_on(), collects), set.usual_delay(&self.base.limits))
     }
 }

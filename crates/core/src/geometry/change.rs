@@ -21,7 +21,7 @@ use crate::slots::SlotSet;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
-pub use openraid_format::Direction;
+pub use openraid_format::ReshapeDirection;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
 /// Sectors from the start of a member's data in the old geometry to their start in the new one; below 0 if they move down.
@@ -108,7 +108,7 @@ impl core::error::Error for ChangeError {}
 pub struct ShapeChange {
     old: Geometry,
     new: Geometry,
-    direction: Direction,
+    direction: ReshapeDirection,
     /// By slot of the larger geometry.
     shifts: Vec<Shift>,
     /// Members with old places that may be needed, and new ones.
@@ -126,7 +126,7 @@ impl ShapeChange {
     pub(crate) fn new(
         old: Geometry,
         new: Geometry,
-        direction: Direction,
+        direction: ReshapeDirection,
         shifts: Vec<Shift>,
         fresh: SlotSet,
     ) -> Result<Self, ChangeError> {
@@ -136,10 +136,10 @@ impl ShapeChange {
             _ => return Err(ChangeError::Kinds),
         };
         match (direction, wider) {
-            (Direction::Forward, Ordering::Less) | (Direction::Backward, Ordering::Greater) => {
+            (ReshapeDirection::Forward, Ordering::Less) | (ReshapeDirection::Backward, Ordering::Greater) => {
                 return Err(ChangeError::Direction);
             }
-            (Direction::Forward, _) if new.capacity() < old.capacity() => {
+            (ReshapeDirection::Forward, _) if new.capacity() < old.capacity() => {
                 return Err(ChangeError::Smaller { old: old.capacity(), new: new.capacity() });
             }
             _ => {}
@@ -149,8 +149,8 @@ impl ShapeChange {
         }
         let shared = SlotSet::first_n(old.members().min(new.members())).minus(fresh);
         let wrong_way = |shift: Shift| match direction {
-            Direction::Forward => shift.0 > 0,
-            Direction::Backward => shift.0 < 0,
+            ReshapeDirection::Forward => shift.0 > 0,
+            ReshapeDirection::Backward => shift.0 < 0,
         };
         if let Some(slot) = shared.iter().find(|slot| wrong_way(shifts[slot.index()])) {
             return Err(ChangeError::Shift { slot, shift: shifts[slot.index()] });
@@ -161,7 +161,7 @@ impl ShapeChange {
     /// The change between two geometries in which the same bytes at the same places mean the same data: nothing moves.
     pub(crate) fn in_place(old: Geometry, new: Geometry) -> Self {
         let shifts = alloc::vec![Shift(0); usize::from(old.members().max(new.members()))];
-        let (direction, step) = (Direction::Forward, Sectors::kib(4));
+        let (direction, step) = (ReshapeDirection::Forward, Sectors::kib(4));
         Self { old, new, direction, shifts, shared: SlotSet::EMPTY, step, unit: step }
     }
 
@@ -177,8 +177,8 @@ impl ShapeChange {
         let turned = Self::new(old, new, self.direction.reversed(), back, SlotSet::EMPTY).ok()?;
         // Beyond the end of the smaller set there are no data.
         let boundary = match turned.direction {
-            Direction::Forward => boundary,
-            Direction::Backward => boundary.min(turned.start()),
+            ReshapeDirection::Forward => boundary,
+            ReshapeDirection::Backward => boundary.min(turned.start()),
         };
         let is_position = boundary == turned.start() || boundary.get().is_multiple_of(turned.step.get());
         (self.can_turn() && is_position && turned.has_room(boundary)).then_some((turned, boundary))
@@ -192,7 +192,7 @@ impl ShapeChange {
         }
     }
     /// The direction.
-    pub(crate) const fn direction(&self) -> Direction {
+    pub(crate) const fn direction(&self) -> ReshapeDirection {
         self.direction
     }
     /// The shift of a member; a slot is one of either geometry.
@@ -218,15 +218,15 @@ impl ShapeChange {
     /// The boundary before anything has moved. What the new set has beyond the end of the old one becomes zero.
     pub(crate) fn start(&self) -> SetLba {
         match self.direction {
-            Direction::Forward => SetLba::ZERO,
-            Direction::Backward => SetLba(self.capacity_new().0),
+            ReshapeDirection::Forward => SetLba::ZERO,
+            ReshapeDirection::Backward => SetLba(self.capacity_new().0),
         }
     }
     /// The boundary after everything has moved.
     pub(crate) fn end(&self) -> SetLba {
         match self.direction {
-            Direction::Forward => SetLba(self.capacity_new().0),
-            Direction::Backward => SetLba::ZERO,
+            ReshapeDirection::Forward => SetLba(self.capacity_new().0),
+            ReshapeDirection::Backward => SetLba::ZERO,
         }
     }
 
@@ -237,8 +237,8 @@ impl ShapeChange {
     /// The boundary at a distance from the start.
     pub(crate) fn boundary(&self, distance: Sectors) -> SetLba {
         match self.direction {
-            Direction::Forward => SetLba(distance.0),
-            Direction::Backward => SetLba(self.start().0 - distance.0),
+            ReshapeDirection::Forward => SetLba(distance.0),
+            ReshapeDirection::Backward => SetLba(self.start().0 - distance.0),
         }
     }
     /// The distance of a boundary from the start.
@@ -248,8 +248,8 @@ impl ShapeChange {
     /// The first address of the sectors at a distance from the start.
     pub(crate) fn extent(&self, at: Sectors, len: Sectors) -> SetLba {
         match self.direction {
-            Direction::Forward => self.boundary(at),
-            Direction::Backward => self.boundary(at + len),
+            ReshapeDirection::Forward => self.boundary(at),
+            ReshapeDirection::Backward => self.boundary(at + len),
         }
     }
     /// Sectors of a member that these sectors of the set take in the new geometry.
@@ -272,10 +272,10 @@ impl ShapeChange {
     /// The side of an address if everything up to `moved` has moved, and the address from which on another answer holds.
     pub(crate) fn side_at(&self, moved: SetLba, at: SetLba) -> (Side, SetLba) {
         let (side, until) = match (self.direction, at < moved) {
-            (Direction::Forward, true) => (Side::New, moved),
-            (Direction::Forward, false) => (Side::Old, SetLba(self.capacity_old().0)),
-            (Direction::Backward, true) => (Side::Old, moved),
-            (Direction::Backward, false) => (Side::New, SetLba(self.capacity_new().0)),
+            (ReshapeDirection::Forward, true) => (Side::New, moved),
+            (ReshapeDirection::Forward, false) => (Side::Old, SetLba(self.capacity_old().0)),
+            (ReshapeDirection::Backward, true) => (Side::Old, moved),
+            (ReshapeDirection::Backward, false) => (Side::New, SetLba(self.capacity_new().0)),
         };
         assert!(at < until, "{at:?} is outside of a set that ends at {until:?}");
         (side, until)
@@ -286,8 +286,8 @@ impl ShapeChange {
     /// there is no room.
     pub(crate) fn free_until(&self, recorded: SetLba) -> SetLba {
         match self.direction {
-            Direction::Forward => self.free_forward(recorded),
-            Direction::Backward => self.free_backward(recorded),
+            ReshapeDirection::Forward => self.free_forward(recorded),
+            ReshapeDirection::Backward => self.free_backward(recorded),
         }
     }
 
@@ -362,10 +362,10 @@ impl ShapeChange {
 
 /// Sectors that a member which a change to this geometry fills has when everything up to this boundary has moved. Backwards
 /// nothing says what it has, because marks of members count from the start of their data.
-pub(crate) fn filled_at(new: &Geometry, direction: Direction, boundary: SetLba) -> Option<Sectors> {
+pub(crate) fn filled_at(new: &Geometry, direction: ReshapeDirection, boundary: SetLba) -> Option<Sectors> {
     match direction {
-        Direction::Forward => Some(new.extent_below(boundary)),
-        Direction::Backward => None,
+        ReshapeDirection::Forward => Some(new.extent_below(boundary)),
+        ReshapeDirection::Backward => None,
     }
 }
 
@@ -520,10 +520,10 @@ mod tests {
         }
 
         /// Does a write of the addresses between these two boundaries destroy nothing that a restart at `recorded` reads?
-        fn is_free(&self, direction: Direction, recorded: SetLba, from: SetLba, to: SetLba) -> bool {
+        fn is_free(&self, direction: ReshapeDirection, recorded: SetLba, from: SetLba, to: SetLba) -> bool {
             let needed = |(from, to): (u64, u64)| match direction {
-                Direction::Forward => to > recorded.0,
-                Direction::Backward => from < recorded.0,
+                ReshapeDirection::Forward => to > recorded.0,
+                ReshapeDirection::Backward => from < recorded.0,
             };
             let written = self.new.iter().filter(|(_, _, start, end)| *start < to.0 && *end > from.0);
             written.clone().all(|&(slot, sector, _, _)| !self.old[slot][sector].is_some_and(needed))
@@ -532,7 +532,7 @@ mod tests {
         /// The furthest boundary, step by step, if everything from `since` on is written after `recorded`.
         fn free_until(&self, change: &ShapeChange, recorded: SetLba, since: SetLba) -> SetLba {
             let mut steps = positions(change);
-            if change.direction == Direction::Backward {
+            if change.direction == ReshapeDirection::Backward {
                 steps.reverse();
             }
             let ahead = steps.into_iter().skip_while(|at| *at != recorded).skip(1);
@@ -542,13 +542,13 @@ mod tests {
     }
 
     /// All shifts of a change that are tried: none, the same one for all, and a different one for each member.
-    fn shifts(members: u16, direction: Direction, least: i64) -> Vec<Vec<Shift>> {
-        let sign = if direction == Direction::Forward { -1 } else { 1 };
+    fn shifts(members: u16, direction: ReshapeDirection, least: i64) -> Vec<Vec<Shift>> {
+        let sign = if direction == ReshapeDirection::Forward { -1 } else { 1 };
         let each = |shift: &dyn Fn(i64) -> i64| (0..i64::from(members)).map(|slot| Shift(sign * shift(slot))).collect();
         vec![each(&|_| 0), each(&|_| 8), each(&|_| least), each(&|_| 72), each(&|slot| least + 8 * (slot * 5 % 4))]
     }
 
-    fn judge(old: &Geometry, new: &Geometry, direction: Direction, fresh: SlotSet) -> usize {
+    fn judge(old: &Geometry, new: &Geometry, direction: ReshapeDirection, fresh: SlotSet) -> usize {
         let members = old.members().max(new.members());
         let none = vec![Shift(0); usize::from(members)];
         let Ok(plain) = ShapeChange::new(old.clone(), new.clone(), direction, none, fresh) else { return 0 };
@@ -575,8 +575,8 @@ mod tests {
                 match (old, direction) {
                     (Geometry::Parity(_), _) => assert_eq!(free, furthest, "{at}"),
                     // A mirror may have a free place before its first needed one. Such a hole is not used.
-                    (_, Direction::Forward) => assert!(free <= furthest, "{at}"),
-                    (_, Direction::Backward) => assert!(free >= furthest, "{at}"),
+                    (_, ReshapeDirection::Forward) => assert!(free <= furthest, "{at}"),
+                    (_, ReshapeDirection::Backward) => assert!(free >= furthest, "{at}"),
                 }
                 if near {
                     assert_eq!(free, brute.free_until(&change, recorded, change.start()), "{at}");
@@ -590,7 +590,7 @@ mod tests {
     }
 
     fn both_ways(old: &Geometry, new: &Geometry) -> usize {
-        [Direction::Forward, Direction::Backward]
+        [ReshapeDirection::Forward, ReshapeDirection::Backward]
             .into_iter()
             .map(|direction| judge(old, new, direction, SlotSet::EMPTY))
             .sum()
@@ -643,10 +643,11 @@ mod tests {
         // RAID 0 of three and of four members, as md stores them while they change: RAID 4 without the parity member.
         let (old, new) = (geometry(Level::Raid4, 4, 16, 0), geometry(Level::Raid4, 5, 16, 0));
         let fresh = SlotSet::one(Slot(3));
-        assert!(judge(&old, &new, Direction::Forward, fresh) > 0);
+        assert!(judge(&old, &new, ReshapeDirection::Forward, fresh) > 0);
         let shifts = vec![Shift(-64), Shift(-64), Shift(-64), Shift(0), Shift(0)];
-        let kept = ShapeChange::new(old.clone(), new.clone(), Direction::Forward, shifts.clone(), SlotSet::EMPTY);
-        let filled = ShapeChange::new(old, new, Direction::Forward, shifts, fresh);
+        let kept =
+            ShapeChange::new(old.clone(), new.clone(), ReshapeDirection::Forward, shifts.clone(), SlotSet::EMPTY);
+        let filled = ShapeChange::new(old, new, ReshapeDirection::Forward, shifts, fresh);
         assert!(!kept.expect("a change").has_room(SetLba::ZERO));
         assert!(filled.expect("a change").has_room(SetLba::ZERO));
     }
@@ -654,7 +655,9 @@ mod tests {
     #[test]
     fn each_address_is_on_the_side_that_the_boundary_gives() {
         let (small, large) = (geometry(Level::Raid5, 4, 8, 2), geometry(Level::Raid5, 5, 16, 2));
-        for (old, new, direction) in [(&small, &large, Direction::Forward), (&large, &small, Direction::Backward)] {
+        for (old, new, direction) in
+            [(&small, &large, ReshapeDirection::Forward), (&large, &small, ReshapeDirection::Backward)]
+        {
             let change = ShapeChange::new(old.clone(), new.clone(), direction, vec![Shift(0); 5], SlotSet::EMPTY);
             let change = change.expect("a change");
             assert_eq!((change.on(Side::Old), change.on(Side::New)), (old, new));
@@ -662,8 +665,8 @@ mod tests {
             for moved in positions(&change) {
                 for at in (0..small.capacity().0).map(SetLba) {
                     let is_new = match direction {
-                        Direction::Forward => at < moved,
-                        Direction::Backward => at >= moved,
+                        ReshapeDirection::Forward => at < moved,
+                        ReshapeDirection::Backward => at >= moved,
                     };
                     let (side, until) = change.side_at(moved, at);
                     assert_eq!(side == Side::New, is_new);
@@ -698,7 +701,8 @@ mod tests {
         ];
         for (old, new, step, unit, least) in cases {
             let shifts = vec![Shift::default(); usize::from(new.members())];
-            let change = ShapeChange::new(old, new, Direction::Forward, shifts, SlotSet::EMPTY).expect("a change");
+            let change =
+                ShapeChange::new(old, new, ReshapeDirection::Forward, shifts, SlotSet::EMPTY).expect("a change");
             let seen = (change.step(), change.unit(), change.least_shift());
             assert_eq!(seen, (Sectors(step), Sectors(unit), Sectors(least)));
         }
@@ -714,7 +718,7 @@ mod tests {
         };
         let none = |count: usize| vec![Shift::default(); count];
         let (four, five) = (geometry(Level::Raid5, 4, 8, 2), geometry(Level::Raid5, 5, 8, 2));
-        let (forward, backward) = (Direction::Forward, Direction::Backward);
+        let (forward, backward) = (ReshapeDirection::Forward, ReshapeDirection::Backward);
         assert_eq!(refused(&four, &five, backward, none(5)), ChangeError::Direction);
         assert_eq!(refused(&five, &four, forward, none(5)), ChangeError::Direction);
         assert_eq!(refused(&four, &five, forward, none(4)), ChangeError::ShiftCount(4));

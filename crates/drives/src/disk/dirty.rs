@@ -3,7 +3,7 @@
 //! Pieces are in the order of address, and merge when they touch. Their total size and their number are limited. A piece
 //! occupies a segment of the drive's buffer until its last sector is on the medium.
 
-use super::geometry::Geometry;
+use super::geometry::DiskGeometry;
 use super::Spot;
 use std::collections::VecDeque;
 
@@ -276,7 +276,7 @@ impl Dirty {
     }
 
     /// Take a write. There must be room for it.
-    pub fn add(&mut self, geometry: &Geometry, now: u64, lba: u64, len: u64) {
+    pub fn add(&mut self, geometry: &DiskGeometry, now: u64, lba: u64, len: u64) {
         self.number += 1;
         let end = lba + len;
         let index = self.index(lba);
@@ -346,7 +346,7 @@ impl Dirty {
 
     /// Take up to `most` sectors from the front of a piece, to write them to the medium. They occupy their room, and
     /// the last ones also the place of the piece, until [`Dirty::written`].
-    pub fn take(&mut self, geometry: &Geometry, index: usize, most: u64) -> DirtyExtent {
+    pub fn take(&mut self, geometry: &DiskGeometry, index: usize, most: u64) -> DirtyExtent {
         let extent = *self.extent(index);
         if extent.end - extent.start <= most {
             self.is_leaving = true;
@@ -424,7 +424,7 @@ mod tests {
     fn pieces_are_found_where_a_plain_search_finds_them() {
         let drive = Library::builtin().drive("exos_x18_18tb").unwrap().clone();
         let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
-        let geometry = Geometry::new(disk, drive.capacity.value);
+        let geometry = DiskGeometry::new(disk, drive.capacity.value);
         let (sectors, mut random) = (geometry.sectors(), Random::new(9));
         // The whole disk, and a small part at its end.
         for from in [0, sectors - 5000] {
@@ -453,7 +453,7 @@ mod tests {
     fn a_piece_keeps_its_place_until_its_last_sector_is_on_the_medium() {
         let drive = Library::builtin().drive("wd360gd").unwrap().clone();
         let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
-        let geometry = Geometry::new(disk, drive.capacity.value);
+        let geometry = DiskGeometry::new(disk, drive.capacity.value);
         let mut dirty = Dirty::new(geometry.sectors(), 1 << 20, 2);
         dirty.add(&geometry, 0, 1000, 16);
         dirty.add(&geometry, 0, 2000, 16);

@@ -19,7 +19,7 @@ const ZONES: usize = 128;
 
 /// The layout of one model of disk.
 #[derive(Clone, Debug)]
-pub struct Geometry {
+pub struct DiskGeometry {
     zones: Box<[Zone; ZONES]>,
     zones_len: usize,
     guide: Box<[u8; GUIDE]>,
@@ -72,7 +72,7 @@ pub struct Span {
     pub head: u32,
 }
 
-impl Geometry {
+impl DiskGeometry {
     /// The layout that gives the profile's rates and the capacity.
     #[must_use]
     pub fn new(profile: &DiskProfile, capacity: Sectors) -> Self {

@@ -5,7 +5,7 @@
 //! away.
 
 use super::segments::Lookup;
-use super::{Disk, DiskPlace, Geometry, MediumCommand, SeekCurve, Spot, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
+use super::{Disk, DiskGeometry, DiskPlace, MediumCommand, SeekCurve, Spot, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
 /// Pieces of the write cache around the head that are compared.
 const NEAR_EXTENTS: usize = 32;
@@ -408,7 +408,7 @@ impl Disk {
 #[derive(Clone, Copy)]
 struct View<'a> {
     curve: &'a SeekCurve,
-    geometry: &'a Geometry,
+    geometry: &'a DiskGeometry,
     head_switch: u32,
     turn: u32,
     margin: u32,

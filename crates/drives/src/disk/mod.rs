@@ -17,7 +17,7 @@ mod seek;
 mod segments;
 mod shingles;
 
-pub use geometry::{DiskPlace, Geometry, Span};
+pub use geometry::{DiskGeometry, DiskPlace, Span};
 pub use seek::SeekCurve;
 
 use super::outbox::Outbox;
@@ -46,7 +46,7 @@ const NOTHING_DUE: u64 = u64::MAX;
 /// Values that all disks of one profile share.
 #[derive(Debug)]
 pub struct DiskTables {
-    geometry: Geometry,
+    geometry: DiskGeometry,
     seek_read: SeekCurve,
     seek_write: SeekCurve,
     head_switch: u32,
@@ -85,7 +85,7 @@ impl DiskTables {
     /// Compute the values that follow from the profile alone.
     #[must_use]
     pub fn new(profile: &DiskProfile, capacity: Sectors) -> Self {
-        let geometry = Geometry::new(profile, capacity);
+        let geometry = DiskGeometry::new(profile, capacity);
         let cylinders = geometry.cylinders();
         let [seek_read, seek_write] = SeekCurve::of(profile, cylinders);
         let segments = u64::from(profile.segments.value);
@@ -137,7 +137,7 @@ impl DiskTables {
 
     /// The layout.
     #[must_use]
-    pub fn geometry(&self) -> &Geometry {
+    pub fn geometry(&self) -> &DiskGeometry {
         &self.geometry
     }
 

@@ -3,7 +3,7 @@
 //! After a read the disk reads on while it is idle, up to a limit after the end of the host's request. The model
 //! computes nothing for this until the next look-up, because the progress follows from the time.
 
-use super::geometry::Geometry;
+use super::geometry::DiskGeometry;
 
 /// Reading on: at time `from` the head was at sector `at`, whose media time is `media`.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ struct ReadOn {
 
 impl ReadOn {
     /// The time at which the limit is reached.
-    fn until(&self, geometry: &Geometry) -> u64 {
+    fn until(&self, geometry: &DiskGeometry) -> u64 {
         self.from + geometry.media_end(self.limit).saturating_sub(self.media)
     }
 }
@@ -170,7 +170,7 @@ impl Segments {
     }
 
     /// The buffered part of a range. At this time the head is at rotation `rotation` (media time modulo a turn).
-    pub fn lookup(&mut self, geometry: &Geometry, now: u64, rotation: u64, lba: u64, len: u64) -> Lookup {
+    pub fn lookup(&mut self, geometry: &DiskGeometry, now: u64, rotation: u64, lba: u64, len: u64) -> Lookup {
         let end = lba + len;
         if let Some(running) = self.running {
             // Sectors that read-ahead reaches only after a turn or more are sought, because the head then gets there
@@ -198,7 +198,7 @@ impl Segments {
 
     fn lookup_running(
         &mut self,
-        geometry: &Geometry,
+        geometry: &DiskGeometry,
         mut running: ReadOn,
         now: u64,
         rotation: u64,
@@ -266,7 +266,7 @@ impl Segments {
 
     /// The sectors from `start` to `end` were read. At `now` the head is just after them, at media time `media`, and
     /// read-ahead begins.
-    pub fn filled(&mut self, geometry: &Geometry, now: u64, media: u64, start: u64, end: u64) {
+    pub fn filled(&mut self, geometry: &DiskGeometry, now: u64, media: u64, start: u64, end: u64) {
         let behind = |begin, known| (known == start) & (begin < start);
         let known = if start == 0 { None } else { self.find(start - 1, start, behind) };
         let index = known.unwrap_or_else(|| self.oldest());
@@ -292,7 +292,7 @@ impl Segments {
     /// at which the arm came. This distance counts once for each visit. If it counted from the host's last request, a
     /// reader with continuous requests would keep the arm for ever.
     #[must_use]
-    pub fn hold(&self, geometry: &Geometry, least: u64) -> Option<u64> {
+    pub fn hold(&self, geometry: &DiskGeometry, least: u64) -> Option<u64> {
         let running = self.running.filter(|running| running.stream)?;
         // Requests that were answered in advance from this read-ahead are read first.
         let end = (self.visit?.came + least).max(running.asked).min(running.limit);
@@ -308,7 +308,7 @@ impl Segments {
 
     /// Whether reading on has yet to reach the end of a range.
     #[must_use]
-    pub fn is_ahead(&self, geometry: &Geometry, now: u64, end: u64) -> bool {
+    pub fn is_ahead(&self, geometry: &DiskGeometry, now: u64, end: u64) -> bool {
         self.position(geometry, now).is_some_and(|reached| end > reached)
     }
 
@@ -319,7 +319,7 @@ impl Segments {
     }
 
     /// A waiting command gets the sectors up to `end` that reading on has read.
-    pub fn reached_by(&mut self, geometry: &Geometry, end: u64) {
+    pub fn reached_by(&mut self, geometry: &DiskGeometry, end: u64) {
         if let Some(segment) = self.running.map(|running| running.segment) {
             self.got(geometry, segment, end);
         }
@@ -327,7 +327,7 @@ impl Segments {
 
     /// The position of reading on, if it continues.
     #[must_use]
-    pub fn position(&self, geometry: &Geometry, now: u64) -> Option<u64> {
+    pub fn position(&self, geometry: &DiskGeometry, now: u64) -> Option<u64> {
         let running = self.running.as_ref()?;
         if now <= running.from {
             // Reading on is most often stopped where it began: the head is just after the read sectors, and no farther.
@@ -345,7 +345,7 @@ impl Segments {
     }
 
     /// The host gets a segment's sectors up to `end`.
-    fn got(&mut self, geometry: &Geometry, index: usize, end: u64) {
+    fn got(&mut self, geometry: &DiskGeometry, index: usize, end: u64) {
         let before = self.asked[index];
         if end > before {
             self.worked += geometry.media_end(end) - geometry.media_end(before);
@@ -354,7 +354,7 @@ impl Segments {
     }
 
     /// End read-ahead, because the mechanism is needed elsewhere. Returns its position.
-    pub fn stop(&mut self, geometry: &Geometry, now: u64) -> Option<u64> {
+    pub fn stop(&mut self, geometry: &DiskGeometry, now: u64) -> Option<u64> {
         let at = self.position(geometry, now)?;
         let index = self.running.take()?.segment;
         self.put(index, self.starts[index].max(at.saturating_sub(self.segment_sectors)), at);
@@ -362,7 +362,7 @@ impl Segments {
     }
 
     /// A range is written: remove its old content from the buffer.
-    pub fn forget(&mut self, geometry: &Geometry, now: u64, lba: u64, len: u64) {
+    pub fn forget(&mut self, geometry: &DiskGeometry, now: u64, lba: u64, len: u64) {
         let end = lba + len;
         if self.running.is_some_and(|running| lba < running.limit && end > self.starts[running.segment]) {
             self.stop(geometry, now);
@@ -394,7 +394,7 @@ mod tests {
     fn written_sectors_leave_their_segment_and_all_others_stay() {
         let drive = Library::builtin().drive("exos_x18_18tb").unwrap().clone();
         let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
-        let geometry = Geometry::new(disk, drive.capacity.value);
+        let geometry = DiskGeometry::new(disk, drive.capacity.value);
         let (ahead, mut random) = (512, Random::new(6));
         let mut segments = Segments::new(32, ahead, true);
         let (region, mut now, mut cut, mut hit) = (2 * ahead, 0, 0, 0);

@@ -210,7 +210,7 @@ fn all_that_is_beyond_the_reach_of_a_time_takes_longer() {
 fn a_whole_disk_takes_its_cylinders_times_turns_and_skews() {
     for name in ["wd740gd", "exos_x18_18tb", "hus728t8"] {
         let (profile, capacity) = bare(name);
-        let geometry = Geometry::new(&profile, capacity);
+        let geometry = DiskGeometry::new(&profile, capacity);
         let time = geometry.media_end(capacity.0) as f64;
         close(time, f64::from(geometry.cylinders()) * geometry.cylinder_step() as f64, 0.0001);
         let mean = (profile.rate_outer.value.0 + profile.rate_inner.value.0) as f64 / 2.0;
@@ -221,7 +221,7 @@ fn a_whole_disk_takes_its_cylinders_times_turns_and_skews() {
 #[test]
 fn places_and_media_times_turn_into_each_other() {
     let (profile, capacity) = bare("wd360gd");
-    let geometry = Geometry::new(&profile, capacity);
+    let geometry = DiskGeometry::new(&profile, capacity);
     let mut random = Random::new(6);
     for _ in 0..100_000 {
         let lba = random.below(capacity.0 - 5000) + 1;

@@ -1,6 +1,6 @@
 //! Alarms, the sinks that they are sent to, schedules, and the history of checks.
 
-use openraid_status::alarm::{AlarmModel, Level};
+use openraid_status::alarm::{AlarmModel, Severity};
 use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -74,9 +74,9 @@ pub struct ChecksModel {
 
 /// The requested alarms.
 pub fn list(request: &Request) -> Result<Reply, Problem> {
-    let least = request.asked("level").map_or(Ok(Level::Info), |word| {
-        let words = Level::ALL.map(Level::word).join(", ");
-        Level::named(word).ok_or_else(|| Problem::bad(format!("level={word}: use {words}")))
+    let least = request.asked("level").map_or(Ok(Severity::Info), |word| {
+        let words = Severity::ALL.map(Severity::word).join(", ");
+        Severity::named(word).ok_or_else(|| Problem::bad(format!("level={word}: use {words}")))
     })?;
     let ended = match request.asked("ended") {
         None | Some("false") => false,

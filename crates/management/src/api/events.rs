@@ -1,6 +1,6 @@
 //! The event log.
 
-use openraid_status::alarm::Level;
+use openraid_status::alarm::Severity;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,9 +37,9 @@ fn found(request: &Request) -> Result<(Vec<EventModel>, bool), Problem> {
     if !(1..=EVENTS_MAX).contains(&limit) {
         return Err(Problem::bad(format!("limit={limit}: use 1 to {EVENTS_MAX}")));
     }
-    let least = request.asked("level").map_or(Ok(Level::Info), |word| {
-        let unknown = || Problem::bad(format!("level={word}: use {}", Level::ALL.map(Level::word).join(", ")));
-        Level::named(word).ok_or_else(unknown)
+    let least = request.asked("level").map_or(Ok(Severity::Info), |word| {
+        let unknown = || Problem::bad(format!("level={word}: use {}", Severity::ALL.map(Severity::word).join(", ")));
+        Severity::named(word).ok_or_else(unknown)
     })?;
     let open = match request.asked("unacknowledged") {
         None | Some("false") => false,

@@ -1,6 +1,6 @@
 //! Registries of messages, and places of schemas.
 
-use openraid_status::alarm::Level;
+use openraid_status::alarm::Severity;
 use openraid_status::EventName;
 use serde_json::{json, Map, Value};
 
@@ -46,11 +46,11 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// A level in a word of Redfish.
-pub(super) const fn severity(level: Level) -> &'static str {
+pub(super) const fn severity(level: Severity) -> &'static str {
     match level {
-        Level::Critical => "Critical",
-        Level::Warning => "Warning",
-        Level::Info => "OK",
+        Severity::Critical => "Critical",
+        Severity::Warning => "Warning",
+        Severity::Info => "OK",
     }
 }
 

@@ -9,8 +9,8 @@ use super::frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
 use super::link::link_mbps;
 use super::{BedLine, BedName, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_sys::{
-    clock, Completed, Direct, EngineOptions, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, Use, Verb,
-    WaitMode,
+    clock, Completed, Direct, EngineOptions, IoEngine, IoError, Member, MemberError, MemberSlot, Operation,
+    OperationKind, Use, WaitMode,
 };
 use openraid_units::{Bytes, DriveLba, Instant, Nanos};
 use std::os::unix::fs::MetadataExt;
@@ -183,12 +183,12 @@ impl Target for BlockTarget {
         }
         let at = DriveLba(io.offset / 512);
         let verb = match io.kind {
-            IoKind::Read => Verb::Read { at, into: self.frames.of(&io) },
+            IoKind::Read => OperationKind::Read { at, into: self.frames.of(&io) },
             IoKind::Write => {
                 assert!(self.facts.writable, "bug: a write to a target that was opened for reading");
-                Verb::Write { at, from: self.frames.of(&io), fua: false }
+                OperationKind::Write { at, from: self.frames.of(&io), fua: false }
             }
-            IoKind::Flush => Verb::Flush,
+            IoKind::Flush => OperationKind::Flush,
         };
         let operation = Operation { member: self.slot, user_data: io.id, verb };
         self.engine.push(&mut self.frames.pool, operation).expect("bug: more requests than the engine holds");

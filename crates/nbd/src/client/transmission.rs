@@ -13,7 +13,7 @@ use crate::error::NbdError;
 use crate::flags::ExportFlags;
 use crate::limits::{ERROR_CHUNK_MAX, PAYLOAD_DEFAULT_MAX};
 use crate::request::{Command, Cookie, Request, REQUEST_BYTES};
-use crate::status::Extent;
+use crate::status::StatusExtent;
 use crate::wire::{
     chunk, cmd, to_usize, Reader, CHUNK_BYTES, MAGIC_SIMPLE_REPLY, MAGIC_STRUCTURED_REPLY, SIMPLE_REPLY_BYTES,
 };
@@ -169,7 +169,7 @@ pub enum ReplyEvent {
         /// Length of the part.
         length: Bytes,
     },
-    /// Extents of one context, in order; [`Extent::from_wire`] decodes them from the range. A long list comes in
+    /// Extents of one context, in order; [`StatusExtent::from_wire`] decodes them from the range. A long list comes in
     /// several pieces.
     Extents {
         /// The request.
@@ -487,13 +487,13 @@ impl ClientTransmission {
         left: u32,
         last: bool,
     ) -> Result<ReplyParsed, Violation> {
-        let here = to_usize(left).min(buffer.len() - start) / Extent::BYTES * Extent::BYTES;
+        let here = to_usize(left).min(buffer.len() - start) / StatusExtent::BYTES * StatusExtent::BYTES;
         if here == 0 {
             self.state = State::Extents { cookie, context, left, last };
-            return Ok(ReplyParsed { consumed: start, event: ReplyEvent::Incomplete { needed: Extent::BYTES } });
+            return Ok(ReplyParsed { consumed: start, event: ReplyEvent::Incomplete { needed: StatusExtent::BYTES } });
         }
         let records = start..start + here;
-        if Extent::from_wire(&buffer[records.clone()]).any(|extent| extent.length == 0) {
+        if StatusExtent::from_wire(&buffer[records.clone()]).any(|extent| extent.length == 0) {
             return Err(Violation::EmptyExtent);
         }
         let left = left - u32::try_from(here).expect("at most the 32-bit length");

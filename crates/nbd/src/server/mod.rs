@@ -9,7 +9,7 @@ mod transmission;
 pub use handshake::{CloseReason, Handshake, HandshakeEvent, HandshakeStep, Policy, StartTls};
 pub use options::Session;
 pub use reply::{
-    chunk_data, chunk_done, chunk_error, chunk_hole, chunk_status, simple, Head, CHUNK_DATA_BYTES, CHUNK_DONE_BYTES,
-    CHUNK_HOLE_BYTES, SIMPLE_BYTES,
+    chunk_data, chunk_done, chunk_error, chunk_hole, chunk_status, simple, ReplyHead, CHUNK_DATA_BYTES,
+    CHUNK_DONE_BYTES, CHUNK_HOLE_BYTES, SIMPLE_BYTES,
 };
-pub use transmission::{Fatal, Parsed, Payload, Reason, Refusal, Transmission, TransmissionEvent, Tuning};
+pub use transmission::{Fatal, Parsed, Payload, PayloadTuning, Reason, Refusal, Transmission, TransmissionEvent};

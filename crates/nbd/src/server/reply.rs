@@ -10,7 +10,7 @@ use crate::error::NbdError;
 use crate::export::MetaContext;
 use crate::limits::{EXTENTS_MAX, STRING_MAX};
 use crate::request::{Command, Cookie, Request};
-use crate::status::Extent;
+use crate::status::StatusExtent;
 use crate::wire::{
     chunk, length_u32, put, CHUNK_BYTES, MAGIC_SIMPLE_REPLY, MAGIC_STRUCTURED_REPLY, SIMPLE_REPLY_BYTES,
 };
@@ -27,12 +27,12 @@ pub const CHUNK_DONE_BYTES: usize = CHUNK_BYTES;
 
 /// A reply header, stored inline.
 #[derive(Clone, Copy, Debug)]
-pub struct Head {
+pub struct ReplyHead {
     bytes: [u8; CHUNK_DATA_BYTES],
     length: u8,
 }
 
-impl Head {
+impl ReplyHead {
     fn new<const N: usize>(header: [u8; N]) -> Self {
         const { assert!(N <= CHUNK_DATA_BYTES) };
         let mut bytes = [0; CHUNK_DATA_BYTES];
@@ -55,13 +55,13 @@ impl Session {
     /// # Panics
     /// The request is a block status request, for which [`chunk_status`] makes the answer.
     #[must_use]
-    pub fn success(&self, request: &Request) -> Head {
+    pub fn success(&self, request: &Request) -> ReplyHead {
         match request.command {
             Command::BlockStatus { .. } => panic!("block status is answered with extents"),
             Command::Read { .. } if self.structured => {
-                Head::new(chunk_data(request.cookie, request.offset, request.length, true))
+                ReplyHead::new(chunk_data(request.cookie, request.offset, request.length, true))
             }
-            _ => Head::new(simple(request.cookie, None)),
+            _ => ReplyHead::new(simple(request.cookie, None)),
         }
     }
 
@@ -165,7 +165,7 @@ pub fn chunk_status(
     out: &mut Vec<u8>,
     request: &Request,
     context: MetaContext,
-    extents: impl IntoIterator<Item = Extent>,
+    extents: impl IntoIterator<Item = StatusExtent>,
     last: bool,
 ) {
     let Command::BlockStatus { one } = request.command else {
@@ -176,7 +176,7 @@ pub fn chunk_status(
     out.extend_from_slice(&context.id().to_be_bytes());
     let limit = if one { 1 } else { EXTENTS_MAX };
     let mut left = u32::try_from(request.length.get()).expect("a request has a 32-bit length");
-    let mut pending: Option<Extent> = None;
+    let mut pending: Option<StatusExtent> = None;
     let mut count = 0;
     for extent in extents {
         let length = extent.length.min(left);
@@ -188,10 +188,10 @@ pub fn chunk_status(
             Some(_) if count + 1 == limit => break,
             Some(open) => {
                 out.extend_from_slice(&open.to_wire());
-                *open = Extent { length, ..extent };
+                *open = StatusExtent { length, ..extent };
                 count += 1;
             }
-            None => pending = Some(Extent { length, ..extent }),
+            None => pending = Some(StatusExtent { length, ..extent }),
         }
         left -= length;
         if left == 0 {

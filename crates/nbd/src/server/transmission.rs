@@ -26,7 +26,7 @@ use openraid_units::{ArrayOffset, Bytes};
 
 /// The way in which payload is passed to the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tuning {
+pub struct PayloadTuning {
     /// A payload below this size, in bytes, stays in the receive buffer if it is complete.
     pub inline_below: u32,
     /// The handling of such a payload if it is not complete. `true`: wait, so that the caller moves header and payload
@@ -34,7 +34,7 @@ pub struct Tuning {
     pub wait_for_small: bool,
 }
 
-impl Default for Tuning {
+impl Default for PayloadTuning {
     fn default() -> Self {
         Self { inline_below: INLINE_PAYLOAD_MAX, wait_for_small: true }
     }
@@ -176,7 +176,7 @@ pub struct Transmission {
     flags: ExportFlags,
     blocks: BlockSizes,
     alignment_mask: u64,
-    tuning: Tuning,
+    tuning: PayloadTuning,
     has_contexts: bool,
     /// Number of bytes of a refused write that must still be skipped.
     skip: u32,
@@ -212,7 +212,7 @@ impl Header {
 impl Transmission {
     /// A parser for the negotiated session.
     #[must_use]
-    pub fn new(session: &Session, tuning: Tuning) -> Self {
+    pub fn new(session: &Session, tuning: PayloadTuning) -> Self {
         Self {
             size: session.size.get(),
             flags: session.flags,

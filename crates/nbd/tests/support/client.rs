@@ -4,7 +4,7 @@ use openraid_nbd::client::{
     ClientError, ClientEvent, ClientHandshake, ClientOptions, ClientSession, ClientTransmission, Finished, Goal,
     ListedExport, Pending, PendingTable, ReplyEvent,
 };
-use openraid_nbd::{Command, Cookie, Extent, NbdUri, Request, Transport};
+use openraid_nbd::{Command, Cookie, NbdUri, Request, StatusExtent, Transport};
 use openraid_units::{ArrayOffset, Bytes};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -21,14 +21,14 @@ pub struct Answer {
     /// For a read: the data, with the length of the request.
     pub data: Vec<u8>,
     /// Context and extent.
-    pub extents: Vec<(u32, Extent)>,
+    pub extents: Vec<(u32, StatusExtent)>,
 }
 
 /// A request that is under way, with its result so far.
 struct Underway {
     pending: Pending,
     data: Vec<u8>,
-    extents: Vec<(u32, Extent)>,
+    extents: Vec<(u32, StatusExtent)>,
 }
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl Table {
     }
 
     pub fn extend(&mut self, cookie: Cookie, context: u32, records: &[u8]) {
-        self.underway(cookie).extents.extend(Extent::from_wire(records).map(|extent| (context, extent)));
+        self.underway(cookie).extents.extend(StatusExtent::from_wire(records).map(|extent| (context, extent)));
     }
 
     pub fn finish(&mut self, cookie: Cookie, result: Finished) -> Answer {

@@ -3,10 +3,10 @@
 
 use super::disk::{is_zero, Disk, STATUS_UNIT};
 use openraid_nbd::server::{
-    chunk_data, chunk_done, chunk_hole, chunk_status, Handshake, HandshakeEvent, Payload, Policy, Refusal, Session,
-    Transmission, TransmissionEvent, Tuning,
+    chunk_data, chunk_done, chunk_hole, chunk_status, Handshake, HandshakeEvent, Payload, PayloadTuning, Policy,
+    Refusal, Session, Transmission, TransmissionEvent,
 };
-use openraid_nbd::{Command, ExportInfo, Extent, MetaContext, Request};
+use openraid_nbd::{Command, ExportInfo, MetaContext, Request, StatusExtent};
 use openraid_units::{ArrayOffset, Bytes};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub struct Connection {
     session: Option<Session>,
     exports: Arc<Vec<ExportInfo>>,
     disk: Arc<Disk>,
-    tuning: Tuning,
+    tuning: PayloadTuning,
     inbox: Vec<u8>,
     used: usize,
     pub out: Vec<u8>,
@@ -52,7 +52,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(exports: Arc<Vec<ExportInfo>>, disk: Arc<Disk>, tuning: Tuning) -> Self {
+    pub fn new(exports: Arc<Vec<ExportInfo>>, disk: Arc<Disk>, tuning: PayloadTuning) -> Self {
         let mut out = Vec::new();
         let handshake = Handshake::start(Policy::default(), &mut out);
         let phase = Phase::Negotiating(handshake);
@@ -212,7 +212,7 @@ impl Connection {
                     let extents = match context {
                         MetaContext::Allocation => self.disk.extents(start, length),
                         MetaContext::Degraded => {
-                            vec![Extent { length: u32::try_from(length).expect("32 bits"), status: 0 }]
+                            vec![StatusExtent { length: u32::try_from(length).expect("32 bits"), status: 0 }]
                         }
                     };
                     chunk_status(&mut self.out, request, context, extents, contexts.peek().is_none());

@@ -1,6 +1,6 @@
 //! A disk in memory that several connections share.
 
-use openraid_nbd::{BlockSizes, ContextSet, ExportFlags, ExportInfo, Extent};
+use openraid_nbd::{BlockSizes, ContextSet, ExportFlags, ExportInfo, StatusExtent};
 use openraid_units::Bytes;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -26,13 +26,13 @@ impl Disk {
 
     /// Consecutive extents from `offset` with a total length of `length` bytes. A unit that consists only of zeroes is
     /// a hole.
-    pub fn extents(&self, offset: usize, length: usize) -> Vec<Extent> {
+    pub fn extents(&self, offset: usize, length: usize) -> Vec<StatusExtent> {
         let bytes = self.read();
         let (mut at, end, mut out) = (offset, offset + length, Vec::new());
         while at < end {
             let stop = ((at / STATUS_UNIT + 1) * STATUS_UNIT).min(end);
-            let status = if is_zero(&bytes[at..stop]) { Extent::HOLE | Extent::ZERO } else { 0 };
-            out.push(Extent { length: u32::try_from(stop - at).expect("a unit is small"), status });
+            let status = if is_zero(&bytes[at..stop]) { StatusExtent::HOLE | StatusExtent::ZERO } else { 0 };
+            out.push(StatusExtent { length: u32::try_from(stop - at).expect("a unit is small"), status });
             at = stop;
         }
         out

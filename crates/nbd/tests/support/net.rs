@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Step};
 use super::disk::Disk;
-use openraid_nbd::server::Tuning;
+use openraid_nbd::server::PayloadTuning;
 use openraid_nbd::ExportInfo;
 use std::io::{Read, Result, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ const SEND_BYTES: usize = 1 << 20;
 
 /// Serves one connection to its end.
 pub fn serve(stream: &mut (impl Read + Write), exports: Arc<Vec<ExportInfo>>, disk: Arc<Disk>) -> Result<()> {
-    let mut connection = Connection::new(exports, disk, Tuning::default());
+    let mut connection = Connection::new(exports, disk, PayloadTuning::default());
     let mut batch = vec![0; BATCH_BYTES];
     loop {
         stream.write_all(&connection.out)?;

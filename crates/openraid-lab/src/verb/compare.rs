@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::arguments::CompareArguments;
 use crate::laboratory::may_be_written;
 use openraid::exit::{Exit, Failure, Outcome};
-use openraid::output::table::Table;
+use openraid::output::table::TextTable;
 use openraid::quantity::{counted, figure};
 use openraid::verb::Context;
 
@@ -96,7 +96,7 @@ fn text(body: &ComparisonBody, top: usize) -> String {
         lines.push("  nothing differs".into());
         return lines.join("\n");
     }
-    let mut table = Table::new(&["METHOD", "ARRAY", "CELL", "A", "B", "", "CHANGE"]).indented(2);
+    let mut table = TextTable::new(&["METHOD", "ARRAY", "CELL", "A", "B", "", "CHANGE"]).indented(2);
     for pair in pairs.iter().take(top) {
         let axes = serde_json::to_string(&pair.cell.axes).unwrap_or_default();
         table.row([

@@ -34,11 +34,11 @@ use crate::arguments::RehearseArguments;
 use crate::laboratory::{flagged, library, may_be_written};
 use openraid::exit::{Exit, Failure, Outcome};
 use openraid::in_process::InProcess;
-use openraid::making::{CreateOptions, Shape};
+use openraid::making::{CreateOptions, NewShape};
 use openraid::members::{open_every, options, spec};
-use openraid::output::progress::Progress;
+use openraid::output::progress::WorkProgress;
 use openraid::output::schema_of;
-use openraid::output::table::Table;
+use openraid::output::table::TextTable;
 use openraid::quantity::figure;
 use openraid::verb::Context;
 use openraid::words;
@@ -146,7 +146,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
     is_of_this_rehearsal(&report, &results, &body, context)?;
     std::fs::create_dir_all(&arguments.out)
         .map_err(|error| Failure::failed(format!("{}: the folder cannot be made: {error}", arguments.out.display())))?;
-    let progress = Progress::counting("cells", cells.len() as u64);
+    let progress = WorkProgress::counting("cells", cells.len() as u64);
     for (number, cell) in (1..).zip(&cells) {
         let predicted = run_cell(&library, cell).map_err(Failure::failed)?;
         let served = Rehearsal::start(arguments, subject, &machine, &library)?;
@@ -277,7 +277,7 @@ impl Rehearsal {
         if level == Level::Jbod {
             opened.into_iter().try_for_each(|member| server.take_raw(NAME, member, false))?;
         } else {
-            let shape = Shape::of(&CreateOptions {
+            let shape = NewShape::of(&CreateOptions {
                 name: NAME,
                 level,
                 layout: None,
@@ -373,7 +373,7 @@ fn text(body: &RehearsalBody) -> String {
     let mut lines = vec![format!("{} of {}: prediction and service", body.array, body.drive)];
     let heads =
         ["READS", "DEPTH", "REQUESTS", "MEAN: PREDICTED", "SERVED", "ERROR", "99 %: PREDICTED", "SERVED", "ERROR"];
-    let mut table = Table::new(&heads).indented(2);
+    let mut table = TextTable::new(&heads).indented(2);
     let ms = |value: f64| format!("{} ms", figure(value));
     for pair in &body.cells {
         table.row([

@@ -29,8 +29,8 @@ use super::compare;
 use crate::arguments::{EffortWord, ReviewArguments};
 use crate::laboratory::{drive_fits, effort, library, load, machine, may_be_written, refused, state_fits, ChosenLoad};
 use openraid::exit::{Exit, Failure, Outcome};
-use openraid::output::progress::Progress;
-use openraid::output::table::Table;
+use openraid::output::progress::WorkProgress;
+use openraid::output::table::TextTable;
 use openraid::verb::Context;
 
 /// Arrays of a simulated target if `--arrays` is not given.
@@ -294,7 +294,7 @@ fn list(context: &Context) -> Exit {
         methods: methods().iter().chain([&OWN]).map(listed).collect(),
         rules: rules().iter().map(|(id, text)| Rule { id, text }).collect(),
     };
-    let mut table = Table::new(&["NUMBER", "NAME", "QUESTION"]);
+    let mut table = TextTable::new(&["NUMBER", "NAME", "QUESTION"]);
     for method in &body.methods {
         table.row([method.id, method.name, method.question]);
     }
@@ -367,7 +367,7 @@ fn simulated(
     let store = CellStore::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     let performance = Performance { shard: arguments.shard, ..wanted.performance(suite, &store, &stamp) };
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
-    let progress = Mutex::new(Progress::counting("cells", performance.cells(&facts).len() as u64));
+    let progress = Mutex::new(WorkProgress::counting("cells", performance.cells(&facts).len() as u64));
     let ended = |ended: Ended| {
         let progress = progress.lock().expect("no thread panics with the lock");
         progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);

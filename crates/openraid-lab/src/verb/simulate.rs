@@ -17,7 +17,7 @@ use crate::laboratory::{
     asked, drive_fits, effort, least_certain, library, refused, runs_at_once, state_fits, ChosenLoad,
 };
 use openraid::exit::{Exit, Failure, Outcome};
-use openraid::output::table::Table;
+use openraid::output::table::TextTable;
 use openraid::quantity::{figure, sold};
 use openraid::story::{self, Owner, Story, StoryModel, StoryNames};
 use openraid::verb::Context;
@@ -230,7 +230,7 @@ fn text(body: &SimulationBody<'_>) -> String {
         format!("  cache: {}", body.caches),
         format!("  bus: {}", body.bus),
     ];
-    let mut table = Table::new(&["PART", "BUSY"]).indented(2);
+    let mut table = TextTable::new(&["PART", "BUSY"]).indented(2);
     for part in &result.components {
         let of_members = result.member_part().filter(|_| part.name == "members");
         let name = part.name.clone() + &of_members.map(|members| format!(" ({members})")).unwrap_or_default();
@@ -308,7 +308,7 @@ fn list(library: &Library, context: &Context) -> Exit {
     };
     let mut text = String::new();
     for (title, entries) in [("CONTROLLER", &body.controllers), ("DRIVE", &body.drives)] {
-        let mut table = Table::new(&[title, "WHAT IT IS"]);
+        let mut table = TextTable::new(&[title, "WHAT IT IS"]);
         for entry in entries {
             table.row([entry.name.clone(), entry.title.clone()]);
         }

@@ -22,8 +22,8 @@ use openraid_models::Library;
 use crate::arguments::ValidateArguments;
 use crate::laboratory::{effort, library};
 use openraid::exit::{Exit, Failure, Outcome};
-use openraid::output::progress::Progress;
-use openraid::output::table::Table;
+use openraid::output::progress::WorkProgress;
+use openraid::output::table::TextTable;
 use openraid::output::{print, warn};
 use openraid::verb::Context;
 
@@ -48,7 +48,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     let metrics = Simulated::new(library, store, effort(arguments.effort), arguments.seed);
     let jobs = arguments.jobs.map(usize::from);
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
-    let progress = Mutex::new(Progress::counting("claims", claims.len() as u64));
+    let progress = Mutex::new(WorkProgress::counting("claims", claims.len() as u64));
     let ended = |count: usize| {
         progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner).counted(count as u64);
     };
@@ -63,7 +63,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
         let progress = Mutex::new(None);
         let ended = |count: usize, all: usize| {
             let mut progress = progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            progress.get_or_insert_with(|| Progress::counting("changed claims", all as u64)).counted(count as u64);
+            progress.get_or_insert_with(|| WorkProgress::counting("changed claims", all as u64)).counted(count as u64);
         };
         perturb(&claims, &outcomes, &metrics, RunOptions { jobs }, &ended)
     });
@@ -179,7 +179,7 @@ fn perturbed(claims: &[Claim], asked: &[PerturbedClaim]) -> String {
             text.push_str(&format!("  FAILED {id}, {change}\n         measured: {}\n", values.join("; ")));
         }
     }
-    let mut table = Table::new(&["", "HOLD", "FAIL", "NEED NOT HOLD", "SHARE THAT HOLDS"]);
+    let mut table = TextTable::new(&["", "HOLD", "FAIL", "NEED NOT HOLD", "SHARE THAT HOLDS"]);
     let mut row = |name: &str, shares: PerturbedShares| {
         let counts = [shares.held, shares.fell, shares.excused].map(|count| count.to_string());
         table.row([name.to_owned()].into_iter().chain(counts).chain([percent(shares.share())]));
@@ -221,7 +221,7 @@ fn percent(tenths: Option<usize>) -> String {
 
 /// The causes of each fold, with the shares of claims about physics and about quirks that hold.
 fn folds(claims: &[Claim], outcomes: &[ClaimOutcome]) -> String {
-    let mut table = Table::new(&["FOLD", "PHYSICS", "", "QUIRKS", "", "CAUSES"]);
+    let mut table = TextTable::new(&["FOLD", "PHYSICS", "", "QUIRKS", "", "CAUSES"]);
     for (number, found) in fold::tally(claims, outcomes).iter().enumerate() {
         let of = |tally: &VerdictTally| format!("{} of {}", tally.passed, tally.passed + tally.failed);
         let causes: Vec<&str> = fold::causes(claims, number).into_keys().map(Mechanism::name).collect();
@@ -283,8 +283,8 @@ fn one(claim: &Claim, outcome: &ClaimOutcome, text: &mut String) {
 }
 
 fn counts(claims: &[Claim], outcomes: &[ClaimOutcome]) -> String {
-    let mut table = Table::new(&["", "PASSED", "FAILED", "NOT APPLICABLE", "OF THOSE THAT APPLY"]);
-    let row = |table: &mut Table, name: &str, tally: &VerdictTally| {
+    let mut table = TextTable::new(&["", "PASSED", "FAILED", "NOT APPLICABLE", "OF THOSE THAT APPLY"]);
+    let row = |table: &mut TextTable, name: &str, tally: &VerdictTally| {
         let counts = [tally.passed, tally.failed, tally.not_applicable].map(|count| count.to_string());
         table.row([name.to_owned()].into_iter().chain(counts).chain([percent(tally.share())]));
     };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::Level;
+use crate::events::Severity;
 use crate::quantity::counted;
 use openraid_status::alarm::{AlarmModel, Condition};
 
@@ -56,7 +56,7 @@ pub struct Alarm {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Delivery {
     /// The level in the message.
-    pub level: Level,
+    pub level: Severity,
     /// Did the message report the end?
     pub ended: bool,
 }
@@ -68,7 +68,7 @@ fn is_zero(count: &u32) -> bool {
 impl Alarm {
     /// Does this sink need a message about the alarm? A sink that got the beginning also gets the end, whatever its
     /// level is now.
-    fn is_pending(&self, sink: &str, least: Level) -> bool {
+    fn is_pending(&self, sink: &str, least: Severity) -> bool {
         let is_new = self.acknowledged.is_none();
         match self.told.get(sink) {
             None => self.what.level >= least && (self.until.is_some() || is_new),
@@ -81,7 +81,7 @@ impl Alarm {
     /// Has it ended a short time ago? Jobs, which have the level `info`, do not come back: the next one is another job.
     fn may_return(&self, now: u64) -> bool {
         let is_recent = |until: u64| (until..until.saturating_add(RETURN_SECONDS)).contains(&now);
-        self.what.level > Level::Info && self.until.is_some_and(is_recent)
+        self.what.level > Severity::Info && self.until.is_some_and(is_recent)
     }
 
     /// For sinks: a state that came back holds until it has stayed away.
@@ -91,7 +91,7 @@ impl Alarm {
     }
 
     /// The level at which the sink has it as a state that holds.
-    pub fn level_at(&self, sink: &str) -> Option<Level> {
+    pub fn level_at(&self, sink: &str) -> Option<Severity> {
         self.told.get(sink).filter(|told| !told.ended).map(|told| told.level)
     }
 
@@ -247,7 +247,7 @@ impl Book {
     }
 
     /// The alarms for which a sink needs a message.
-    pub fn pending(&self, sink: &str, least: Level, now: u64, is_own: impl Fn(&AlarmSubject) -> bool) -> Vec<Alarm> {
+    pub fn pending(&self, sink: &str, least: Severity, now: u64, is_own: impl Fn(&AlarmSubject) -> bool) -> Vec<Alarm> {
         self.damped(now, is_own).filter(|alarm| alarm.is_pending(sink, least)).collect()
     }
 
@@ -302,7 +302,7 @@ impl Book {
                 !goes
             });
         }
-        for level in [Level::Info, Level::Warning, Level::Critical] {
+        for level in [Severity::Info, Severity::Warning, Severity::Critical] {
             let mut more = self.alarms.iter().filter(|alarm| alarm.until.is_none()).count().saturating_sub(ACTIVE_MAX);
             self.alarms.retain(|alarm| {
                 let goes = alarm.until.is_none() && alarm.what.level == level && more > 0;
@@ -347,7 +347,7 @@ mod tests {
 
     use super::*;
 
-    fn condition(event: EventName, level: Level) -> Condition {
+    fn condition(event: EventName, level: Severity) -> Condition {
         let array = Some("data".to_owned());
         let uuid = Some("1".to_owned());
         Condition { array, uuid, level, ..Condition::of_server(event, format!("data: {}", event.word())) }
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn a_state_has_a_beginning_and_an_end_and_comes_back_as_another_alarm() {
         let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
-        let degraded = condition(EventName::DegradedArray, Level::Warning);
+        let degraded = condition(EventName::DegradedArray, Severity::Warning);
         assert!(book.observe(&data, 10, std::slice::from_ref(&degraded)));
         assert!(!book.observe(&data, 20, std::slice::from_ref(&degraded)), "nothing new");
         assert!(book.observe(&data, 30, &[]));
@@ -375,20 +375,20 @@ mod tests {
     #[test]
     fn an_alarm_follows_its_array_through_a_new_name_and_is_open_again_when_it_gets_worse() {
         let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
-        book.observe(&data, 10, &[condition(EventName::DegradedArray, Level::Warning)]);
+        book.observe(&data, 10, &[condition(EventName::DegradedArray, Severity::Warning)]);
         assert_eq!(book.acknowledge(11, |_| true), ["data:DegradedArray"]);
         assert_eq!(book.acknowledge(12, |_| true), [""; 0], "once");
-        let renamed = Condition { array: Some("new".into()), ..condition(EventName::DegradedArray, Level::Warning) };
+        let renamed = Condition { array: Some("new".into()), ..condition(EventName::DegradedArray, Severity::Warning) };
         book.observe(&data, 20, std::slice::from_ref(&renamed));
         assert_eq!(times(&book), [("new:DegradedArray".into(), 10, None, Some(11))]);
-        book.observe(&data, 30, &[Condition { level: Level::Critical, ..renamed }]);
+        book.observe(&data, 30, &[Condition { level: Severity::Critical, ..renamed }]);
         assert_eq!(times(&book), [("new:DegradedArray".into(), 10, None, None)]);
     }
 
     #[test]
     fn a_forced_start_is_an_alarm_until_acknowledged_and_is_not_raised_twice() {
         let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
-        let forced = Condition { until_acknowledged: true, ..condition(EventName::ForcedStart, Level::Critical) };
+        let forced = Condition { until_acknowledged: true, ..condition(EventName::ForcedStart, Severity::Critical) };
         book.observe(&data, 10, std::slice::from_ref(&forced));
         book.observe(&data, 20, &[]);
         assert_eq!(times(&book), [("data:ForcedStart".into(), 10, None, None)], "the next start was clean");
@@ -406,7 +406,7 @@ mod tests {
         let server = |name: &str| AlarmSubject::Server(name.into());
         let lost = Condition::of_server(EventName::JournalLost, "lost".into());
         book.observe(&server("7"), 10, std::slice::from_ref(&lost));
-        book.observe(&AlarmSubject::Array("1".into()), 10, &[condition(EventName::Fail, Level::Critical)]);
+        book.observe(&AlarmSubject::Array("1".into()), 10, &[condition(EventName::Fail, Severity::Critical)]);
         book.observe(&server("8"), 20, &[]);
         assert_eq!(book.alarms.iter().filter(|alarm| alarm.until.is_none()).count(), 2);
         book.retire(30, |uuid| uuid == "9", "8", |name| name == "7");
@@ -421,28 +421,28 @@ mod tests {
     fn a_sink_gets_each_state_once_and_its_end_and_nothing_older_than_itself() {
         let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         let pending = |book: &Book| -> Vec<(String, Option<u64>)> {
-            let pending = book.pending("mail", Level::Warning, 50, |_| true);
+            let pending = book.pending("mail", Severity::Warning, 50, |_| true);
             pending.into_iter().map(|alarm| (alarm.what.event, alarm.until)).collect()
         };
-        let fail = condition(EventName::Fail, Level::Warning);
+        let fail = condition(EventName::Fail, Severity::Warning);
         book.observe(&data, 10, std::slice::from_ref(&fail));
         book.observe(&data, 11, &[]);
         book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
         assert_eq!(pending(&book), [], "it ended before there was a sink");
-        let degraded = condition(EventName::DegradedArray, Level::Warning);
-        book.observe(&data, 20, &[degraded.clone(), condition(EventName::RebuildStarted, Level::Info)]);
+        let degraded = condition(EventName::DegradedArray, Severity::Warning);
+        book.observe(&data, 20, &[degraded.clone(), condition(EventName::RebuildStarted, Severity::Info)]);
         assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
-        let sent = book.pending("mail", Level::Warning, 20, |_| true);
+        let sent = book.pending("mail", Severity::Warning, 20, |_| true);
         // It becomes worse while the message is being sent: that is another message.
-        book.observe(&data, 21, &[Condition { level: Level::Critical, ..degraded.clone() }]);
+        book.observe(&data, 21, &[Condition { level: Severity::Critical, ..degraded.clone() }]);
         book.note_sent("mail", &sent);
         assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
-        book.note_sent("mail", &book.pending("mail", Level::Warning, 21, |_| true));
+        book.note_sent("mail", &book.pending("mail", Severity::Warning, 21, |_| true));
         assert_eq!(pending(&book), []);
         book.observe(&data, 30, &[]);
         assert_eq!(pending(&book), [("DegradedArray".into(), Some(30))]);
         // A state that came and went while the sink could not be reached is reported, too.
-        let spare = condition(EventName::FailSpare, Level::Warning);
+        let spare = condition(EventName::FailSpare, Severity::Warning);
         book.observe(&data, 40, std::slice::from_ref(&spare));
         book.observe(&data, 41, &[]);
         assert_eq!(pending(&book), [("DegradedArray".into(), Some(30)), ("FailSpare".into(), Some(41))]);
@@ -459,7 +459,7 @@ mod tests {
 
     /// The states that a sink hears of, a letter for each message: it holds, or it is over.
     fn messages(book: &mut Book, now: u64) -> String {
-        let sent = book.pending("mail", Level::Warning, now, |_| true);
+        let sent = book.pending("mail", Severity::Warning, now, |_| true);
         book.note_sent("mail", &sent);
         sent.iter().map(|alarm| if alarm.until.is_none() { 'h' } else { 'o' }).collect()
     }
@@ -468,7 +468,7 @@ mod tests {
     fn a_state_that_comes_and_goes_is_one_alarm_whose_end_is_told_when_it_stays_away() {
         let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
-        let degraded = condition(EventName::DegradedArray, Level::Warning);
+        let degraded = condition(EventName::DegradedArray, Severity::Warning);
         let mut heard = String::new();
         for round in 0..100 {
             for (now, found) in [(round * 30, std::slice::from_ref(&degraded)), (round * 30 + 10, &[])] {
@@ -488,7 +488,7 @@ mod tests {
         book.observe(&data, 9000, std::slice::from_ref(&degraded));
         book.acknowledge(9001, |_| true);
         book.observe(&data, 9002, &[]);
-        let job = condition(EventName::RebuildStarted, Level::Info);
+        let job = condition(EventName::RebuildStarted, Severity::Info);
         for (now, found) in [(9003, vec![degraded, job.clone()]), (9004, Vec::new()), (9005, vec![job])] {
             book.observe(&data, now, &found);
         }
@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn a_state_that_holds_over_a_restart_has_not_come_back() {
         let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
-        let degraded = condition(EventName::DegradedArray, Level::Warning);
+        let degraded = condition(EventName::DegradedArray, Severity::Warning);
         let shown = |book: &Book| {
             let all = book.alarms.iter();
             all.map(|alarm| (alarm.since, alarm.until, alarm.acknowledged, alarm.returns)).collect::<Vec<_>>()
@@ -523,12 +523,12 @@ mod tests {
     fn a_state_that_only_an_event_shows_is_an_alarm_until_the_next_look() {
         let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
-        let fail = condition(EventName::Fail, Level::Critical);
+        let fail = condition(EventName::Fail, Severity::Critical);
         assert!(book.glimpse(&data, 10, &fail));
         assert!(!book.glimpse(&data, 10, &fail), "it is open");
         book.observe(&data, 11, std::slice::from_ref(&fail));
         assert_eq!(times(&book), [("data:Fail".into(), 10, None, None)], "the state is found");
-        let degraded = condition(EventName::DegradedArray, Level::Critical);
+        let degraded = condition(EventName::DegradedArray, Severity::Critical);
         book.glimpse(&data, 12, &degraded);
         book.observe(&data, 12, &[fail]);
         assert_eq!(times(&book)[1], ("data:DegradedArray".into(), 12, Some(12), None));
@@ -540,23 +540,23 @@ mod tests {
         let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         let member =
             |nth: usize, level| Condition { member: Some(nth.to_string()), ..condition(EventName::Fail, level) };
-        let many: Vec<Condition> = (0..600).map(|nth| member(nth, Level::Info)).collect();
+        let many: Vec<Condition> = (0..600).map(|nth| member(nth, Severity::Info)).collect();
         book.observe(&data, 1, &many);
         assert_eq!(book.alarms.len(), ACTIVE_MAX);
-        let mut all = vec![member(1000, Level::Critical)];
+        let mut all = vec![member(1000, Severity::Critical)];
         all.extend(many);
         book.observe(&data, 2, &all);
         assert_eq!((book.alarms.len(), book.of(&data)[0].what.member.as_deref()), (ACTIVE_MAX, Some("1000")));
         book.observe(&data, 3, &[]);
         assert_eq!(book.alarms.len(), ENDED_MAX);
-        let long = Condition { text: "\u{e9}".repeat(TEXT_BYTES_MAX), ..member(1, Level::Info) };
+        let long = Condition { text: "\u{e9}".repeat(TEXT_BYTES_MAX), ..member(1, Severity::Info) };
         book.observe(&data, 4, &[long]);
         assert_eq!(book.of(&data)[0].what.text.len(), TEXT_BYTES_MAX);
     }
 
     #[test]
     fn an_alarm_that_was_stored_with_the_former_name_of_a_span_is_read() {
-        let second = Condition { span: Some(1), ..condition(EventName::Fail, Level::Critical) };
+        let second = Condition { span: Some(1), ..condition(EventName::Fail, Severity::Critical) };
         let now = serde_json::to_string(&second).expect("JSON");
         let before = now.replace("\"span\"", "\"leg\"");
         assert_ne!(now, before);

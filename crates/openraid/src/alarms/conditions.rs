@@ -1,6 +1,6 @@
 //! The conditions of an array: a pure function of the model that `show` prints.
 
-use crate::events::Level;
+use crate::events::Severity;
 use crate::model::{ArrayModel, HealthWord, JournalModel, JournalWord, MemberModel, PolicyWord, StateWord, TaskWord};
 use crate::output::array::{mismatches_text, state_line};
 use crate::output::checks::odd_member;
@@ -107,7 +107,7 @@ fn bad_ranges(set: &ArrayModel, place: &str, of: &dyn Fn(EventName, String) -> C
         let drive = member.member.as_deref().unwrap_or("a member");
         let ranges = counted(member.bad_ranges.into(), "bad range is", "bad ranges are");
         let condition = of(EventName::SectorLost, format!("{place}{ranges} recorded on {drive}: {then}"));
-        let level = if others_have { Level::Warning } else { condition.level };
+        let level = if others_have { Severity::Warning } else { condition.level };
         Condition { slot: member.slot, member: member.member.clone(), level, ..condition }
     });
     conditions.collect()
@@ -124,7 +124,7 @@ fn health(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Op
             Some(Condition { next_step: Some(next), ..of(EventName::FailedArray, text) })
         }
         HealthWord::Degraded => {
-            let level = Level::of_degraded(array.survives);
+            let level = Severity::of_degraded(array.survives);
             let is_filled = array.tasks().any(|(_, task)| matches!(task.kind, TaskWord::Rebuild));
             let (next, drive_step) = if is_filled {
                 (command_with("show", [name], "--follow"), None)
@@ -150,7 +150,7 @@ fn failed(array: &ArrayModel, member: &MemberModel, of: &dyn Fn(EventName, Strin
         None => (EventName::FailSpare, format!("the spare {drive}")),
     };
     // The event's level, until a spare has taken its slot.
-    let level = if array.health == HealthWord::Optimal { Level::Warning } else { event.level() };
+    let level = if array.health == HealthWord::Optimal { Severity::Warning } else { event.level() };
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
     // All that is left of a failed array is needed: `doctor` looks at it.
     let is_gone = member.failed == Some(FailReason::Gone);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::events::Level;
+use crate::events::Severity;
 
 /// What `alarms` takes.
 #[derive(Args, Debug)]
@@ -35,7 +35,7 @@ pub struct AlarmsArguments {
     pub array: Option<String>,
     /// Alarms of this level and above
     #[arg(long, value_name = "LEVEL", value_parser = super::event_level())]
-    pub level: Option<Level>,
+    pub level: Option<Severity>,
     /// List ended alarms, too
     #[arg(long)]
     pub ended: bool,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::events::Level;
+use crate::events::Severity;
 
 /// What `events` takes.
 #[derive(Args, Debug)]
@@ -27,7 +27,7 @@ pub struct EventsArguments {
     pub array: Option<String>,
     /// Events of this level and above
     #[arg(long, value_name = "LEVEL", value_parser = super::event_level())]
-    pub level: Option<Level>,
+    pub level: Option<Severity>,
     /// Only the last COUNT events
     #[arg(long, value_name = "COUNT")]
     pub last: Option<usize>,

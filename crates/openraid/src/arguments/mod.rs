@@ -289,11 +289,11 @@ impl Verb {
 }
 
 /// Reads the level of an event or alarm.
-fn event_level() -> impl clap::builder::TypedValueParser<Value = crate::events::Level> {
-    use crate::events::Level;
+fn event_level() -> impl clap::builder::TypedValueParser<Value = crate::events::Severity> {
+    use crate::events::Severity;
     use clap::builder::{PossibleValuesParser, TypedValueParser};
-    PossibleValuesParser::new(Level::ALL.map(Level::word))
-        .map(|word| Level::named(&word).expect("the parser lets no other word through"))
+    PossibleValuesParser::new(Severity::ALL.map(Severity::word))
+        .map(|word| Severity::named(&word).expect("the parser lets no other word through"))
 }
 
 /// The long help of an argument that takes members: its meaning, and how a member is named.

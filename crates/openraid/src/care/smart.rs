@@ -5,7 +5,7 @@
 //! percentage. Fields are those of smartctl 7 (`smartctl --json -a`); a field that is missing, or of another type, is
 //! unknown.
 
-use openraid_status::alarm::Level;
+use openraid_status::alarm::Severity;
 use openraid_status::care::SmartModel;
 use openraid_status::EventName;
 use serde_json::Value;
@@ -97,7 +97,7 @@ pub struct SmartFinding {
     /// The event's name.
     pub event: EventName,
     /// Its severity.
-    pub level: Level,
+    pub level: Severity,
     pub text: String,
 }
 
@@ -107,15 +107,15 @@ pub fn judge(now: &SmartModel, first: &SmartModel) -> Vec<SmartFinding> {
     let mut add = |event: EventName, level, text: String| found.push(SmartFinding { event, level, text });
     if now.passed == Some(false) {
         let text = "the drive reports that it is failing (SMART status); replace it";
-        add(EventName::DrivePredictiveFailure, Level::Critical, text.into());
+        add(EventName::DrivePredictiveFailure, Severity::Critical, text.into());
     } else if let Some(bits) = now.critical_warning.map(|bits| bits & NVME_FAILING).filter(|bits| *bits > 0) {
         let text = format!("the drive gives a critical warning (bits {bits:#x}); replace it");
-        add(EventName::DrivePredictiveFailure, Level::Critical, text);
+        add(EventName::DrivePredictiveFailure, Severity::Critical, text);
     } else if !now.failing_attributes.is_empty() {
         let names = now.failing_attributes.join(", ");
         add(
             EventName::DrivePredictiveFailure,
-            Level::Warning,
+            Severity::Warning,
             format!("below the vendor's threshold: {names}; replace it soon"),
         );
     }
@@ -131,20 +131,20 @@ pub fn judge(now: &SmartModel, first: &SmartModel) -> Vec<SmartFinding> {
     });
     let grown: Vec<String> = grown.collect();
     if !grown.is_empty() {
-        add(EventName::DriveErrorsGrow, Level::Warning, grown.join("; "));
+        add(EventName::DriveErrorsGrow, Severity::Warning, grown.join("; "));
     }
     match now.used_percent {
         Some(used) if used >= SPENT_PERCENT => {
-            add(EventName::DriveWorn, Level::Critical, format!("{used} % of its rated writes are used: replace it"));
+            add(EventName::DriveWorn, Severity::Critical, format!("{used} % of its rated writes are used: replace it"));
         }
         Some(used) if used >= WORN_PERCENT => {
-            add(EventName::DriveWorn, Level::Warning, format!("{used} % of its rated writes are used"));
+            add(EventName::DriveWorn, Severity::Warning, format!("{used} % of its rated writes are used"));
         }
         _ => {}
     }
     let hot = if now.rotating == Some(true) { DISK_HOT } else { FLASH_HOT };
     if let Some(now) = now.temperature_celsius.filter(|now| *now >= hot) {
-        add(EventName::DriveHot, Level::Warning, format!("{now} degrees Celsius; {hot} is too warm"));
+        add(EventName::DriveHot, Severity::Warning, format!("{now} degrees Celsius; {hot} is too warm"));
     }
     found
 }
@@ -170,7 +170,7 @@ mod tests {
         parse(text.as_bytes(), "exit status: 0", 7).expect("it is good")
     }
 
-    fn events(text: &str, first: &str) -> Vec<(EventName, Level)> {
+    fn events(text: &str, first: &str) -> Vec<(EventName, Severity)> {
         judge(&read(text), &read(first)).into_iter().map(|verdict| (verdict.event, verdict.level)).collect()
     }
 
@@ -186,20 +186,22 @@ mod tests {
         assert_eq!(disk.serial.as_deref(), Some("WD-WCC7K1234567"));
         assert_eq!(events(DISK, DISK), [], "three pending sectors that were there before are no news");
         let more = DISK.replace("\"value\": 3", "\"value\": 4");
-        assert_eq!(events(&more, DISK), [(EventName::DriveErrorsGrow, Level::Warning)]);
+        assert_eq!(events(&more, DISK), [(EventName::DriveErrorsGrow, Severity::Warning)]);
         let bad = DISK.replace("true", "false").replace("34", "61");
-        let wanted = [(EventName::DrivePredictiveFailure, Level::Critical), (EventName::DriveHot, Level::Warning)];
+        let wanted =
+            [(EventName::DrivePredictiveFailure, Severity::Critical), (EventName::DriveHot, Severity::Warning)];
         assert_eq!(events(&bad, DISK), wanted);
         let below = DISK.replacen("\"when_failed\": \"\"", "\"when_failed\": \"now\"", 1);
-        assert_eq!(events(&below, DISK), [(EventName::DrivePredictiveFailure, Level::Warning)]);
-        assert_eq!(events(NVME, NVME), [(EventName::DriveWorn, Level::Warning)]);
+        assert_eq!(events(&below, DISK), [(EventName::DrivePredictiveFailure, Severity::Warning)]);
+        assert_eq!(events(NVME, NVME), [(EventName::DriveWorn, Severity::Warning)]);
         let spent = NVME.replace("93", "101").replace("\"critical_warning\": 0", "\"critical_warning\": 4");
-        let wanted = [(EventName::DrivePredictiveFailure, Level::Critical), (EventName::DriveWorn, Level::Critical)];
+        let wanted =
+            [(EventName::DrivePredictiveFailure, Severity::Critical), (EventName::DriveWorn, Severity::Critical)];
         assert_eq!(events(&spent, NVME), wanted);
         let hot = NVME.replace("\"critical_warning\": 0", "\"critical_warning\": 2");
         assert_eq!(
             events(&hot, NVME),
-            [(EventName::DriveWorn, Level::Warning)],
+            [(EventName::DriveWorn, Severity::Warning)],
             "the temperature has an alarm of its own"
         );
     }

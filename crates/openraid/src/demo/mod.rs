@@ -28,7 +28,7 @@ use crate::arguments::DemoArguments;
 use crate::control::{self, Answerer, Command};
 use crate::events::{Draft, EventLog, EventWriter};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::making::{CreateOptions, Shape};
+use crate::making::{CreateOptions, NewShape};
 use crate::members::{open_every, options, spec, written_spec, NewFiles};
 use crate::model::{ArrayModel, HealthWord};
 use crate::output::live::Live;
@@ -194,7 +194,7 @@ fn drives(folder: &Path, model: Option<&str>) -> Result<Vec<String>, Failure> {
 
 fn make(server: &Arc<Server>, drives: &[String]) -> Result<(), Failure> {
     let (members, spares) = drives.split_at(DRIVES - 1);
-    let shape = Shape::of(&CreateOptions {
+    let shape = NewShape::of(&CreateOptions {
         name: NAME,
         level: ArrayLevel::Raid6,
         layout: None,

@@ -11,7 +11,7 @@ use openraid_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::kept::{ACCESS, PROFILE};
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::{counted, human};
 use crate::registry::RegisteredArray;
 
@@ -323,7 +323,7 @@ impl ConfigModel {
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         let rows = |values: &[ValueModel]| {
-            let mut table = Table::plain().indented(2);
+            let mut table = TextTable::plain().indented(2);
             values.iter().for_each(|value| table.row([value.key.clone(), value.value.clone(), source(value)]));
             table.text().trim_end().to_owned()
         };

@@ -16,6 +16,6 @@ pub mod segments;
 pub mod when;
 pub mod writer;
 
-pub use record::{Draft, Event, Level};
+pub use record::{Draft, Event, Severity};
 pub use segments::EventLog;
 pub use writer::EventWriter;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use openraid_status::EventName;
 
-use super::Level;
+use super::Severity;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The engine's notices.
@@ -80,7 +80,7 @@ fn the_page_of_events_has_the_table() {
 fn the_recovery_guide_has_a_row_for_each_warning_and_critical_event() {
     let page = fs::read_to_string(format!("{ROOT}/docs/recovery.md")).expect("the page");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with('|')).collect();
-    let faults = EventName::ALL.iter().filter(|name| name.level() > Level::Info).map(|name| name.word());
+    let faults = EventName::ALL.iter().filter(|name| name.level() > Severity::Info).map(|name| name.word());
     let missing: Vec<&str> = faults.filter(|name| !rows.iter().any(|row| row.contains(&format!("`{name}`")))).collect();
     assert!(missing.is_empty(), "docs/recovery.md has no row for {missing:?}");
 }

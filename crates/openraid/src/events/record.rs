@@ -6,7 +6,7 @@
 //! ```
 
 use openraid_format::crc32c;
-pub use openraid_status::alarm::Level;
+pub use openraid_status::alarm::Severity;
 use serde::{Deserialize, Serialize};
 
 use crate::server::news::News;
@@ -39,7 +39,7 @@ pub struct Draft {
     pub text: String,
     /// Its severity, if its name does not say it. The log has it in [`Event::level`].
     #[serde(skip)]
-    pub level: Option<Level>,
+    pub level: Option<Severity>,
 }
 
 impl Draft {
@@ -67,7 +67,7 @@ pub struct Event {
     /// Its number: numbers only grow, and are not used twice.
     pub number: u64,
     /// How much the event matters.
-    pub level: Level,
+    pub level: Severity,
     /// The event.
     #[serde(flatten)]
     pub what: Draft,
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_line_comes_back_and_every_changed_bit_is_seen() {
         let what = Draft { event: "Fail".into(), text: "data, slot 1: \"x\"\nfailed".into(), ..Draft::default() };
-        let record = LogRecord::Event(Event { number: 7, level: Level::Critical, what, acknowledged: false });
+        let record = LogRecord::Event(Event { number: 7, level: Severity::Critical, what, acknowledged: false });
         let line = record.line();
         let (end, line) = line.split_last().expect("a line");
         assert_eq!((*end, line.contains(&b'\n')), (b'\n', false));

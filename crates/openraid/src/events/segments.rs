@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use openraid_sys::lock_file;
 
-use super::record::{Draft, Event, Level, LogRecord};
+use super::record::{Draft, Event, LogRecord, Severity};
 
 /// Size of a segment.
 pub const SEGMENT_BYTES: u64 = 256 << 10;
@@ -290,7 +290,7 @@ fn zeroes() -> Vec<u8> {
 fn record(entry: &EventEntry, number: u64) -> LogRecord {
     match entry {
         EventEntry::Event(draft) => {
-            let level = draft.level.unwrap_or_else(|| Level::of(&draft.event));
+            let level = draft.level.unwrap_or_else(|| Severity::of(&draft.event));
             // A record that is read again has the level in one place only.
             let what = Draft { level: None, ..draft.clone() };
             LogRecord::Event(Event { number, level, what, acknowledged: false })

@@ -5,9 +5,9 @@ use openraid_units::{ArrayLevel, Bytes};
 
 use super::checks::last_check;
 use super::shape;
-use super::table::Table;
+use super::table::TextTable;
 use crate::alarms::AlarmModel;
-use crate::events::Level;
+use crate::events::Severity;
 use crate::model::{
     AccessWord, ArrayModel, BitmapModel, HealthWord, LevelWord, MemberModel, PathWord, ProfileModel, ProtectionModel,
     SessionWord, StateWord, TaskModel, TaskWord,
@@ -206,7 +206,7 @@ fn is_cached(array: &ArrayModel) -> bool {
 /// The whole text of an array.
 pub fn text(array: &ArrayModel) -> String {
     let mut lines = vec![format!("{}: {}", array.name, title(array))];
-    let mut facts = Table::plain().indented(2);
+    let mut facts = TextTable::plain().indented(2);
     facts.row(["state", &state_line(array)]);
     facts.row(["survives", &survives(array)]);
     for (place, line) in alarm_lines(array).iter().enumerate() {
@@ -249,7 +249,7 @@ pub fn text(array: &ArrayModel) -> String {
     }
     for (number, span) in array.spans.iter().enumerate() {
         lines.push(format!("  span {number}: {} ({})", span.name, title(span)));
-        let mut facts = Table::plain().indented(4);
+        let mut facts = TextTable::plain().indented(4);
         facts.row(["state", &state_line(span)]);
         facts.row(["survives", &survives(span)]);
         set_facts(span, &mut facts);
@@ -260,7 +260,7 @@ pub fn text(array: &ArrayModel) -> String {
 }
 
 /// The requests of hosts, and where hosts find the array, or why they are refused.
-fn host_facts(array: &ArrayModel, facts: &mut Table) {
+fn host_facts(array: &ArrayModel, facts: &mut TextTable) {
     let host = &array.host;
     facts.row([
         "hosts",
@@ -291,7 +291,7 @@ fn host_facts(array: &ArrayModel, facts: &mut Table) {
 
 /// Alarms above the level of information, one a line.
 fn alarm_lines(array: &ArrayModel) -> Vec<String> {
-    let alarms = array.alarms.iter().filter(|alarm| alarm.what.level > Level::Info);
+    let alarms = array.alarms.iter().filter(|alarm| alarm.what.level > Severity::Info);
     let line = |alarm: &AlarmModel| {
         let acknowledged = if alarm.is_open() { "" } else { ", acknowledged" };
         format!("{} {} since {}{acknowledged}", alarm.what.level.word(), alarm.what.event, utc(alarm.since_seconds))
@@ -336,7 +336,7 @@ fn block_text(array: &ArrayModel) -> Option<String> {
 }
 
 /// The size now and after a change of shape, and clients that know another one.
-fn size_facts(array: &ArrayModel, facts: &mut Table) {
+fn size_facts(array: &ArrayModel, facts: &mut TextTable) {
     let later = array.shape.as_ref().and_then(|change| shape::size_after(change, array.size_bytes)).unwrap_or_default();
     facts.row(["size", &format!("{} ({} bytes){later}", human(Bytes(array.size_bytes)), array.size_bytes)]);
     if let Some(clients) = shape::other_sizes(&array.other_sizes) {
@@ -344,7 +344,7 @@ fn size_facts(array: &ArrayModel, facts: &mut Table) {
     }
 }
 
-fn set_facts(set: &ArrayModel, facts: &mut Table) {
+fn set_facts(set: &ArrayModel, facts: &mut TextTable) {
     if set.level == ArrayLevel::Jbod {
         return;
     }
@@ -390,7 +390,7 @@ fn members_text(set: &ArrayModel, indent: usize) -> String {
     let of_devices: Vec<_> = of_devices.collect();
     let mut heads = vec!["SLOT", "DRIVE", "MEMBER", "STATE", "MEDIA ERRORS", "BAD RANGES"];
     heads.extend(of_devices.iter().map(|(head, _)| *head));
-    let mut table = Table::new(&heads).indented(indent);
+    let mut table = TextTable::new(&heads).indented(indent);
     let number = |number: Option<u16>| number.map_or_else(|| "-".into(), |number| number.to_string());
     for member in &set.members {
         let mut cells = vec![

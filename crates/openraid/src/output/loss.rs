@@ -2,7 +2,7 @@
 
 use openraid_core::admin::FoundJournal;
 use openraid_format::Uuid;
-use openraid_runtime::service::journal::{lost_ranges, sum, LostRange, Tally};
+use openraid_runtime::service::journal::{lost_ranges, sum, ArrayTally, LostRange};
 
 use crate::model::{LossModel, LostRangeModel};
 use crate::quantity::{counted, human};
@@ -15,7 +15,7 @@ const RANGES_MAX: usize = 10_000;
 /// The data that a log holds for some sets.
 pub struct LossEstimate {
     /// The amount.
-    pub tally: Tally,
+    pub tally: ArrayTally,
     /// The ranges of the lost host writes.
     ranges: Vec<LostRange>,
     /// Are the places in spans?
@@ -32,7 +32,7 @@ impl LossEstimate {
     /// The loss in words: the amount, and the places.
     #[must_use]
     pub fn text(&self) -> String {
-        let Tally { entries, data, redos, .. } = self.tally;
+        let ArrayTally { entries, data, redos, .. } = self.tally;
         let (sectors, bytes, places) = (data.get(), human(data.bytes()), self.places());
         format!(
             "{} with {} of host data ({bytes}{places}) and {} to members",

@@ -25,13 +25,13 @@ const THINGS: &str = "{prefix} [{bar:30}] {pos} of {len}  {msg}";
 
 /// A bar for bytes, or for counted work.
 #[derive(Debug)]
-pub struct Progress {
+pub struct WorkProgress {
     bar: ProgressBar,
     /// Writes lines if there is no bar, until its end of the channel is dropped.
     lines: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-impl Progress {
+impl WorkProgress {
     /// A bar for this many bytes, with a word in front.
     pub fn new(what: &str, total_bytes: u64) -> Self {
         Self::with(what, total_bytes, BYTES)
@@ -104,7 +104,7 @@ impl Progress {
         self.bar.set_position(done);
     }
 
-    /// As [`Progress::counted`], with other words before the time left.
+    /// As [`WorkProgress::counted`], with other words before the time left.
     pub fn counted_saying(&self, done: u64, words: &str) {
         self.counted(done);
         let left = self.bar.message();
@@ -144,7 +144,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for WorkProgress {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.lines.take() {
             drop(end);
@@ -175,13 +175,13 @@ mod tests {
 
     #[test]
     fn a_line_shows_progress_before_the_first_run_has_ended() {
-        let progress = Progress::counting("cells", 12);
+        let progress = WorkProgress::counting("cells", 12);
         let count = |count: u64| count.to_string();
         assert_eq!(line(&progress.bar, count), "cells: 0 of 12, 0 s so far");
         progress.counted(3);
         progress.say("20 s left");
         assert_eq!(line(&progress.bar, count), "cells: 3 of 12, 20 s left");
-        let unknown = Progress::counting("runs", 0);
+        let unknown = WorkProgress::counting("runs", 0);
         assert_eq!(line(&unknown.bar, count), "runs: 0 s so far");
     }
 

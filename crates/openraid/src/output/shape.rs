@@ -3,13 +3,13 @@
 use openraid_core::admin::{ReshapeStage, ReshapeStatus, WriteCache};
 use openraid_core::array::reshape_plan::PlanKind;
 use openraid_core::geometry::{Geometry, Level, SetSpec};
-use openraid_format::{Direction, MdLevel, ShapeFields, Superblock};
+use openraid_format::{MdLevel, ReshapeDirection, ShapeFields, Superblock};
 use openraid_status::shell::command_with;
 use openraid_status::{DirectionWord, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
 use openraid_units::{Bytes, Sectors};
 
 use super::array::survives_text;
-use super::table::Table;
+use super::table::TextTable;
 use crate::model::ArrayModel;
 use crate::quantity::{counted, human, human_seconds};
 use crate::words::layout_text;
@@ -81,12 +81,12 @@ pub fn recorded(superblock: &Superblock) -> Option<ReshapeModel> {
     let found = superblock.change()?;
     let size = |shape| geometry(shape, found.size).map_or(Sectors::ZERO, |of| of.capacity());
     let total = match found.direction {
-        Direction::Forward => size(&found.new),
-        Direction::Backward => size(&found.old).min(size(&found.new)),
+        ReshapeDirection::Forward => size(&found.new),
+        ReshapeDirection::Backward => size(&found.old).min(size(&found.new)),
     };
     let moved = match found.direction {
-        Direction::Forward => found.position.offset().min(total),
-        Direction::Backward => total - found.position.offset().min(total),
+        ReshapeDirection::Forward => found.position.offset().min(total),
+        ReshapeDirection::Backward => total - found.position.offset().min(total),
     };
     let status = ReshapeStatus {
         from: found.old,
@@ -282,7 +282,7 @@ pub fn risks_of_append() -> Vec<String> {
 
 /// A plan, for people.
 pub fn plan(plan: &ReshapePlanModel) -> String {
-    let mut facts = Table::plain().indented(2);
+    let mut facts = TextTable::plain().indented(2);
     facts.row(["from", plan.from.text.as_str()]);
     facts.row(["to", &plan.to.text]);
     facts.row(["size", &format!("{} -> {}", human(Bytes(plan.from.size_bytes)), human(Bytes(plan.to.size_bytes)))]);

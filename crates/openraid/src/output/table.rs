@@ -1,12 +1,12 @@
 //! Text tables: columns as wide as their content.
 
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct TextTable {
     rows: Vec<Vec<String>>,
     indent: usize,
 }
 
-impl Table {
+impl TextTable {
     /// A table with these heads.
     pub fn new(heads: &[&str]) -> Self {
         Self { rows: vec![heads.iter().map(ToString::to_string).collect()], indent: 0 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(&["slot", "state"]).indented(1);
+        let mut table = TextTable::new(&["slot", "state"]).indented(1);
         table.row(["0", "in sync"]);
         table.row(["10", ""]);
         assert_eq!(table.text(), " slot  state\n 0     in sync\n 10\n");

@@ -14,7 +14,7 @@ use super::{problems, Server, State};
 use crate::alarms::test::test;
 use crate::alarms::{conditions, AlarmModel, AlarmSubject, Condition};
 use crate::control::ServerAnswer;
-use crate::events::Level;
+use crate::events::Severity;
 use crate::exit::{About, ArrayLabel, Failure, Obstacle};
 use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
@@ -95,7 +95,7 @@ impl Server {
             match array.health {
                 HealthWord::Optimal | HealthWord::Offline => {}
                 HealthWord::Degraded => {
-                    let level = Some(Level::of_degraded(array.survives));
+                    let level = Some(Severity::of_degraded(array.survives));
                     news.push(News {
                         level,
                         ..of(EventName::DegradedArray, format!("at the start {}", state_line(array)))
@@ -111,7 +111,7 @@ impl Server {
         news.extend(self.damaged_stores());
         let unknown = self.state().troubles.registry.clone();
         news.extend(unknown.map(|why| News {
-            level: Some(Level::Critical),
+            level: Some(Severity::Critical),
             ..plain(EventName::StartProblem, format!("no recorded array is served: {why}"))
         }));
         let state = self.state();
@@ -218,7 +218,7 @@ impl Server {
             found.extend(state.troubles.start.iter().map(|why| state.start_problem(why)));
             found.extend(state.troubles.registry.iter().map(|why| Condition {
                 member: Some("registry".into()),
-                level: Level::Critical,
+                level: Severity::Critical,
                 ..Condition::of_server(EventName::StartProblem, format!("no recorded array is served: {why}"))
             }));
             found.extend(journal.as_ref().and_then(|journal| damaged_half(journal, &state)));

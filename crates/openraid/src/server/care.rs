@@ -26,7 +26,7 @@ use super::{Server, ServerAccess, State};
 use crate::alarms::Condition;
 use crate::care::slow::{after, judge, DrivePace, Slow, WINDOWS};
 use crate::care::{program, shingled, smart};
-use crate::events::Level;
+use crate::events::Severity;
 use crate::members::{options, spec};
 use crate::model::{ArrayModel, DriveClass, MemberModel, StateWord};
 use crate::output;
@@ -422,7 +422,7 @@ fn of_member(
     name: &str,
     status: &ServiceStatus,
     state: &State,
-) -> Vec<(EventName, Level, String)> {
+) -> Vec<(EventName, Severity, String)> {
     let of = |event: EventName, text| (event, event.level(), text);
     let mut found = Vec::new();
     let care = &state.care;

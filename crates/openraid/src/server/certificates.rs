@@ -9,7 +9,7 @@ use openraid_status::EventName;
 
 use super::Server;
 use crate::alarms::Condition;
-use crate::events::Level;
+use crate::events::Severity;
 use crate::exit::Failure;
 use crate::quantity::{counted, utc};
 
@@ -132,22 +132,22 @@ pub(super) fn conditions(known: &[Validity], now: u64) -> Vec<Condition> {
 }
 
 /// A warning 30 days before the end, critical 3 days before it; of a certificate for a shorter time, its last third and its last tenth.
-fn judge(validity: &Validity, now: u64) -> Option<(Level, String)> {
+fn judge(validity: &Validity, now: u64) -> Option<(Severity, String)> {
     let path = validity.path.display();
     if now < validity.from {
         let text = format!("{path} is not valid before {}: clients refuse it until then", utc(validity.from));
-        return Some((Level::Critical, text));
+        return Some((Severity::Critical, text));
     }
     if now >= validity.to {
         let ended = utc(validity.to);
         let text = format!("{path} expired on {ended}: clients refuse it; renew it, then `openraid reload`");
-        return Some((Level::Critical, text));
+        return Some((Severity::Critical, text));
     }
     let (left, life) = (validity.to - now, validity.to - validity.from);
     let level = if left < (3 * DAY).min(life / 10) {
-        Level::Critical
+        Severity::Critical
     } else if left < (30 * DAY).min(life / 3) {
-        Level::Warning
+        Severity::Warning
     } else {
         return None;
     };
@@ -158,21 +158,21 @@ fn judge(validity: &Validity, now: u64) -> Option<(Level, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{judge, Level, Validity, DAY};
+    use super::{judge, Severity, Validity, DAY};
 
     #[test]
     fn the_end_of_a_certificate_is_told_before_it_comes() {
         let year = Validity { path: "/etc/own.pem".into(), from: 1_000 * DAY, to: 1_365 * DAY };
         let week = Validity { to: 1_006 * DAY, ..year.clone() };
         for (validity, days, wanted) in [
-            (&year, 999, Some((Level::Critical, "is not valid before 1972-09-27"))),
+            (&year, 999, Some((Severity::Critical, "is not valid before 1972-09-27"))),
             (&year, 1_000, None),
             (&year, 1_334, None),
-            (&year, 1_336, Some((Level::Warning, "expires in 29 days, on 1973-09-27"))),
-            (&year, 1_363, Some((Level::Critical, "expires in 2 days"))),
-            (&year, 1_365, Some((Level::Critical, "expired on 1973-09-27"))),
+            (&year, 1_336, Some((Severity::Warning, "expires in 29 days, on 1973-09-27"))),
+            (&year, 1_363, Some((Severity::Critical, "expires in 2 days"))),
+            (&year, 1_365, Some((Severity::Critical, "expired on 1973-09-27"))),
             (&week, 1_003, None),
-            (&week, 1_005, Some((Level::Warning, "expires in 1 day, "))),
+            (&week, 1_005, Some((Severity::Warning, "expires in 1 day, "))),
         ] {
             let found = judge(validity, days * DAY);
             let fits = match (&found, wanted) {
@@ -182,6 +182,6 @@ mod tests {
             assert!(fits, "day {days}: {found:?}, not {wanted:?}");
         }
         let (level, text) = judge(&week, 1_005 * DAY + DAY / 2).expect("its last tenth");
-        assert!(level == Level::Critical && text.contains("in less than a day"), "{text}");
+        assert!(level == Severity::Critical && text.contains("in less than a day"), "{text}");
     }
 }

@@ -16,7 +16,7 @@ use openraid_units::ArrayLevel;
 
 use super::news::{plain, News};
 use super::{Server, State};
-use crate::events::Level;
+use crate::events::Severity;
 use crate::exit::Failure;
 use crate::members::spec;
 use crate::model::{ArrayModel, JournalModel, LevelWord, MemberModel, StateWord};
@@ -176,7 +176,7 @@ pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
                 slot: member.slot,
                 member: Some(name.clone()),
                 next_step: Some(next_step(model, member)),
-                level: if is_spare { Level::Warning } else { EventName::MemberDisplaced.level() },
+                level: if is_spare { Severity::Warning } else { EventName::MemberDisplaced.level() },
                 ..Condition::of_server(EventName::MemberDisplaced, format!("{}: {what}", model.name))
             });
         }

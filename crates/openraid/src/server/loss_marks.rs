@@ -35,7 +35,7 @@ use super::view::{health_of, ServedArray};
 use super::{ListenAddress, Server, ServerAccess};
 use crate::alarms::Condition;
 use crate::control::ServerAnswer;
-use crate::events::Level;
+use crate::events::Severity;
 use crate::exit::Failure;
 use crate::members::{is_memory, spec};
 use crate::model::{ArrayModel, HealthWord};
@@ -103,11 +103,11 @@ impl MarkTrouble {
         let through = command_with("set", [name], "write.cache=through");
         let (level, text) = match self {
             Self::Waits(why) => (
-                Level::Critical,
+                Severity::Critical,
                 format!("writes wait, because the mark that a crash would lose them is not there: {why}; `{through}` needs none"),
             ),
             Self::Stays(why) => (
-                Level::Warning,
+                Severity::Warning,
                 format!("the mark of writes that a crash would lose stays after they are written, and refuses hosts then: {why}"),
             ),
         };

@@ -8,7 +8,7 @@ use openraid_units::DriveId;
 use serde::Serialize;
 
 use super::Server;
-use crate::events::Level;
+use crate::events::Severity;
 use crate::model::{ChangeModel, StateWord};
 use crate::output;
 use crate::quantity::counted;
@@ -34,7 +34,7 @@ pub struct News {
     pub text: String,
     /// Its severity, if its name does not say it.
     #[serde(skip)]
-    pub level: Option<Level>,
+    pub level: Option<Severity>,
 }
 
 impl Server {
@@ -145,7 +145,7 @@ impl Server {
         let text = format!("{place}: {}{about}", notice.kind);
         let (event, level) = match notice.kind {
             NoticeKind::Fail(_) if notice.slot.is_none() => (EventName::FailSpare.word(), None),
-            NoticeKind::Degraded { tolerated } => (notice.kind.event(), Some(Level::of_degraded(tolerated.into()))),
+            NoticeKind::Degraded { tolerated } => (notice.kind.event(), Some(Severity::of_degraded(tolerated.into()))),
             _ => (notice.kind.event(), None),
         };
         let news = News { event, array, span, slot: notice.slot.map(|slot| slot.0), member, changes, text, level };

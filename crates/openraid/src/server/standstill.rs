@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::output::shape;
     use openraid_core::admin::{ReshapeStage, ReshapeStatus};
-    use openraid_format::{Direction, MdLevel, ShapeFields};
+    use openraid_format::{MdLevel, ReshapeDirection, ShapeFields};
     use openraid_status::LevelWord;
     use openraid_units::{Sectors, SetLba};
 
@@ -80,7 +80,7 @@ mod tests {
             from: fields(3),
             to: fields(4),
             capacities: [Sectors(2 << 20), Sectors(3 << 20)],
-            direction: Direction::Forward,
+            direction: ReshapeDirection::Forward,
             stage: ReshapeStage::Moving,
             moved: Sectors(moved),
             recorded: Sectors(moved),

@@ -15,7 +15,7 @@ use crate::desired;
 use crate::events::segments::EventEntry;
 use crate::events::{Draft, EventLog};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::{counted, one_line, utc};
 use crate::server::news::plain;
 use openraid_status::EventName;
@@ -92,7 +92,7 @@ fn list(arguments: &AlarmsArguments, context: &Context) -> Outcome {
 fn text(alarms: &[AlarmModel]) -> String {
     let mut lines = Vec::new();
     for alarm in alarms {
-        let mut table = Table::plain().indented(2);
+        let mut table = TextTable::plain().indented(2);
         let until = alarm.until_seconds.map_or_else(String::new, |until| format!(", until {}", utc(until)));
         table.row(["since", &format!("{}{until}", utc(alarm.since_seconds))]);
         if let Some(at) = alarm.acknowledged_seconds {

@@ -22,7 +22,7 @@ use crate::arguments::CopyInArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::holding::{open_for_start, ArrayLocks, OpenForStart};
 use crate::members::{are_in_use, named, none_opened, options, refuse_protected};
-use crate::output::progress::Progress;
+use crate::output::progress::WorkProgress;
 use crate::quantity::human;
 use crate::server::members::named_in;
 use crate::server::view::ServedArray;
@@ -197,7 +197,7 @@ fn copy(handle: &ServiceHandle, array: &ServedArray, size: u64) -> Result<u64, F
         Failure::failed(format!("{}: cannot write from byte {at} on: {error}", array.name))
     };
     let ended = || Failure::failed("a writer ended too early");
-    let progress = Progress::new("copy-in", size);
+    let progress = WorkProgress::new("copy-in", size);
     let mut input = std::io::stdin().lock();
     let (mut at, mut pieces) = (0, 0);
     for (work, done) in writers.iter().cycle() {
@@ -250,7 +250,7 @@ fn is_syncing(handle: &ServiceHandle, array: &ServedArray) -> Result<bool, Failu
 }
 
 fn wait_for_sync(handle: &ServiceHandle, array: &ServedArray) -> Result<bool, Failure> {
-    let mut progress: Option<Progress> = None;
+    let mut progress: Option<WorkProgress> = None;
     loop {
         let sets = sets(handle, array)?;
         if sets.iter().any(|set| set.health == Health::Failed) {
@@ -262,7 +262,7 @@ fn wait_for_sync(handle: &ServiceHandle, array: &ServedArray) -> Result<bool, Fa
         let tasks: Vec<_> = sets.iter().filter_map(|set| set.task.as_ref()).collect();
         let total = tasks.iter().map(|task| task.total.bytes().get()).sum();
         let done = tasks.iter().map(|task| task.done.bytes().get()).sum();
-        progress.get_or_insert_with(|| Progress::new("sync", total)).at(done);
+        progress.get_or_insert_with(|| WorkProgress::new("sync", total)).at(done);
         thread::sleep(LOOK_INTERVAL);
     }
 }

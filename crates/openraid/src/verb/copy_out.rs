@@ -21,7 +21,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::lockless;
 use crate::members::{named, none_opened, open_some, options, read_md0};
 use crate::model::ArrayModel;
-use crate::output::{self, progress::Progress};
+use crate::output::{self, progress::WorkProgress};
 use crate::quantity::human;
 use crate::server::rates::TaskRates;
 use crate::server::view;
@@ -193,7 +193,7 @@ fn add_gap(gaps: &mut Vec<Gap>, gap: Gap) {
 fn copy(handle: &ServiceHandle, array: ArrayId, model: &ArrayModel, skip_bad: bool) -> Result<Vec<Gap>, Failure> {
     let size = model.size_bytes;
     let readers: Vec<_> = (0..PIECES_AHEAD).map(|first| reader(handle.clone(), array, first, size, skip_bad)).collect();
-    let progress = Progress::new("copy-out", size);
+    let progress = WorkProgress::new("copy-out", size);
     let (mut out, mut all_gaps, mut at) = (std::io::stdout().lock(), Vec::new(), 0);
     for pieces in readers.iter().cycle() {
         if at >= size {

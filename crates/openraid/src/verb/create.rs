@@ -19,7 +19,7 @@ use crate::care::shingled;
 use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::kept::KeptSettings;
-use crate::making::{CreateOptions, Shape};
+use crate::making::{CreateOptions, NewShape};
 use crate::members::{lasting_spec, open_every, options, word_of, NewFiles, MISSING};
 use crate::model::LevelWord;
 use crate::quantity::{counted, human};
@@ -90,7 +90,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     if arguments.level == ArrayLevel::Jbod {
         return remember_raw(arguments, context, &specs);
     }
-    let shape = Shape::of(&creation(arguments, bitmap))?;
+    let shape = NewShape::of(&creation(arguments, bitmap))?;
     let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
     if let Some(size) = arguments.file_size {
         NewFiles::check(&specs, size)?;
@@ -212,7 +212,7 @@ fn check_there(specs: &[MemberSpec]) -> Result<(), Failure> {
 }
 
 fn make(
-    shape: &Shape,
+    shape: &NewShape,
     plans: &[Assembly],
     members: Vec<(OpenedMember, ProbedMember)>,
     specs: &[MemberSpec],
@@ -265,7 +265,7 @@ pub fn forget_what_was_inside(
 
 fn body(
     arguments: &CreateArguments,
-    shape: &Shape,
+    shape: &NewShape,
     plans: &[Assembly],
     members: Vec<String>,
     overwritten: Vec<String>,

@@ -10,7 +10,7 @@ use crate::arguments::EventsArguments;
 use crate::events::segments::{EventEntry, LogContent, ReadSegments};
 use crate::events::{when, Event, EventLog};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::{counted, one_line, utc};
 
 /// Time between two reads of the log while it is followed.
@@ -86,7 +86,7 @@ fn is_asked(arguments: &EventsArguments, since: Option<u64>, event: &Event) -> b
 }
 
 fn table(events: &[&Event]) -> String {
-    let mut table = Table::plain();
+    let mut table = TextTable::plain();
     for event in events {
         let mark = if event.acknowledged { "ack" } else { "" };
         let what = format!("{}: {}", event.what.event, one_line(&event.what.text));

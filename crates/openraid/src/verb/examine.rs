@@ -15,7 +15,7 @@ use crate::lockless::{self, Lockless};
 use crate::members::{is_md0, open_some, options, read_md0, spec, unfit, Unfit};
 use crate::model::{JournalModel, LevelWord};
 use crate::output::shape;
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::{counted, human, sold, utc};
 use crate::server::view::level_word;
 use crate::sets::no_member;
@@ -417,7 +417,7 @@ fn role_map(superblock: &Superblock) -> String {
 
 fn member_text(probed: &ProbedMember) -> String {
     let look = &probed.look;
-    let mut table = Table::plain().indented(2);
+    let mut table = TextTable::plain().indented(2);
     let size = probed.info.capacity.bytes();
     table.row(["size", &format!("{}, {size}, blocks of {}", sold(size), probed.info.block.bytes().get())]);
     match &look.superblock {
@@ -468,7 +468,7 @@ fn member_text(probed: &ProbedMember) -> String {
     format!("{}\n{}", probed.spec, table.text())
 }
 
-fn superblock_rows(superblock: &Superblock, (version, at): (String, u64), table: &mut Table) {
+fn superblock_rows(superblock: &Superblock, (version, at): (String, u64), table: &mut TextTable) {
     let layout = layout_text(superblock.level, superblock.layout).map_or_else(String::new, |word| format!(", {word}"));
     let chunk = if superblock.level.is_striped() {
         format!(", chunk {}", human(superblock.chunk.bytes()))

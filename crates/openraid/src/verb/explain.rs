@@ -10,7 +10,7 @@ use crate::control::{Command, ControlConnection, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::model::{ArrayModel, CacheModel, LimitModel};
 use crate::output::cache::{amplification, ratio, Amplification};
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::{counted, human, human_millis, human_seconds};
 use crate::story::{self, StoriesModel, StoryModel};
 
@@ -211,7 +211,7 @@ fn text(array: &ArrayModel, body: &ExplainBody<'_>) -> String {
     let mut reasons: Vec<_> = array.reasons.iter().collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
     let total: u64 = reasons.iter().map(|reason| reason.count).sum();
-    let mut table = Table::new(&["COUNT", "SHARE", "DECISION"]).indented(2);
+    let mut table = TextTable::new(&["COUNT", "SHARE", "DECISION"]).indented(2);
     for reason in reasons {
         let share = u128::from(reason.count) * 100 / u128::from(total.max(1));
         table.row([reason.count.to_string(), format!("{share} %"), reason.text.clone()]);
@@ -219,7 +219,7 @@ fn text(array: &ArrayModel, body: &ExplainBody<'_>) -> String {
     lines.push(table.text().trim_end().into());
     lines.extend(adaptive(array));
     let mut members =
-        Table::new(&["MEMBER", "READS", "READ", "WRITES", "WRITTEN", "PER HOST BYTE", "FLUSHES"]).indented(2);
+        TextTable::new(&["MEMBER", "READS", "READ", "WRITES", "WRITTEN", "PER HOST BYTE", "FLUSHES"]).indented(2);
     for member in array.sets().into_iter().flat_map(|set| &set.members) {
         members.row([
             member.member.clone().unwrap_or_else(|| "-".into()),
@@ -237,7 +237,7 @@ fn text(array: &ArrayModel, body: &ExplainBody<'_>) -> String {
 
 /// The parts that were examined.
 fn parts(limit: &LimitModel) -> String {
-    let mut table = Table::new(&["PART", "BUSY", "DEPTH", "COMMANDS", "EACH", "WAITED"]).indented(2);
+    let mut table = TextTable::new(&["PART", "BUSY", "DEPTH", "COMMANDS", "EACH", "WAITED"]).indented(2);
     let millis = |nanos: u64| format!("{}.{:03} ms", nanos / 1_000_000, nanos / 1000 % 1000);
     for part in &limit.parts {
         let name = match (&part.name, part.slot) {

@@ -2,7 +2,7 @@
 
 use openraid_format::{ArrayState, Uuid};
 use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};
-use openraid_runtime::service::journal::{adopt, discard, look, make, tally, FoundDevices, LookFor, Tally};
+use openraid_runtime::service::journal::{adopt, discard, look, make, tally, ArrayTally, FoundDevices, LookFor};
 use openraid_sys::Use;
 use openraid_units::Bytes;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::model::{
     JournalArrayModel, JournalArrayWord, JournalDeviceModel, JournalJoinModel, JournalModel, JournalWord, LossModel,
 };
 use crate::output::loss::LossEstimate;
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::{counted, human};
 use crate::registry::Registry;
 use crate::server::members::check_free;
@@ -242,7 +242,7 @@ fn model_of(found: &FoundDevices) -> JournalModel {
     let superblock = &found.journal.superblock;
     let ring = superblock.ring();
     let used = ring.distance(found.journal.tail.position, found.journal.head.position);
-    let array = |tally: &Tally| JournalArrayModel {
+    let array = |tally: &ArrayTally| JournalArrayModel {
         uuid: tally.set_uuid.to_string(),
         name: None,
         state: array_word(tally.state),
@@ -303,7 +303,7 @@ pub const fn array_word(state: ArrayState) -> JournalArrayWord {
 
 /// A journal as text.
 pub fn text(journal: &JournalModel) -> String {
-    let mut facts = Table::plain().indented(2);
+    let mut facts = TextTable::plain().indented(2);
     facts.row(["state", state_text(journal.state)]);
     if let Some(trouble) = &journal.trouble {
         facts.row(["not back", trouble]);
@@ -357,7 +357,7 @@ pub fn text(journal: &JournalModel) -> String {
     }
     let mut lines = vec![format!("journal {}", journal.uuid.as_deref().unwrap_or("-")), facts.text().trim_end().into()];
     if !journal.arrays.is_empty() {
-        let mut table = Table::new(&["ARRAY", "NAME", "STATE", "ENTRIES WAITING", "DATA"]).indented(2);
+        let mut table = TextTable::new(&["ARRAY", "NAME", "STATE", "ENTRIES WAITING", "DATA"]).indented(2);
         for array in &journal.arrays {
             table.row([
                 array.uuid.clone(),

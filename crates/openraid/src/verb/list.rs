@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::Context;
 use crate::alarms::AlarmModel;
 use crate::control::{Command, ServerAnswer};
-use crate::events::Level;
+use crate::events::Severity;
 use crate::exit::{Exit, Outcome};
 use crate::model::{ArrayModel, HealthWord, PolicyWord};
 use crate::output::array::{health_text, mismatches_text, state_text, task_line, unsynced_text};
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::{counted, human};
 use crate::registry::RegisteredArray;
 
@@ -51,7 +51,7 @@ pub fn run(context: &Context) -> Outcome {
     let exit = served.iter().map(ArrayModel::exit).max().unwrap_or(Exit::Fine);
     let mut text = text(&served, &remembered);
     let open = served.iter().flat_map(|array| &array.alarms).chain(&local);
-    let open = open.filter(|alarm| alarm.is_open() && alarm.what.level > Level::Info).count();
+    let open = open.filter(|alarm| alarm.is_open() && alarm.what.level > Severity::Info).count();
     if open > 0 {
         let _ = write!(text, "{}; see `openraid alarms`", counted(open as u64, "open alarm", "open alarms"));
     }
@@ -77,7 +77,7 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[RegisteredArray]) -> Str
     if served.is_empty() && remembered.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["ARRAY", "LEVEL", "SIZE", "STATE", "MEMBERS"]);
+    let mut table = TextTable::new(&["ARRAY", "LEVEL", "SIZE", "STATE", "MEMBERS"]);
     for array in served {
         let task: Vec<String> = array.tasks().map(|(_, task)| task_line(task)).collect();
         let asks =
@@ -112,7 +112,7 @@ fn drives_text(
     remembered: &[RegisteredArray],
     names_of: &dyn Fn(&str) -> DeviceNames,
 ) -> String {
-    let mut table = Table::new(&["ARRAY", "SLOT", "MEMBER", "STATE", "SERIAL", "MODEL", "BAY"]);
+    let mut table = TextTable::new(&["ARRAY", "SLOT", "MEMBER", "STATE", "SERIAL", "MODEL", "BAY"]);
     let mut count = 0;
     let cell = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
     let mut add = |place: [String; 4], names: [&Option<String>; 3]| {

@@ -25,7 +25,7 @@ use crate::arguments::UpdateArguments;
 use crate::bad_blocks;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{named, open_every, options};
-use crate::output::progress::Progress;
+use crate::output::progress::WorkProgress;
 use crate::quantity::counted;
 use crate::sets::{self, array_name, slots_text, SetPlan};
 use crate::trial::{quiet_service, ReadTrial};
@@ -217,7 +217,7 @@ fn compare(handle: &ServiceHandle, array: ArrayId, name: &str) -> Result<ScrubSt
         }
         if let Some(task) = &status.task {
             let total = task.total.bytes().get();
-            progress.get_or_insert_with(|| Progress::new("check", total)).at(task.done.bytes().get());
+            progress.get_or_insert_with(|| WorkProgress::new("check", total)).at(task.done.bytes().get());
         }
         thread::sleep(LOOK_INTERVAL);
     }

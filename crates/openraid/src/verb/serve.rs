@@ -40,7 +40,7 @@ use crate::desired;
 use crate::events::{Draft, EventLog, EventWriter};
 use crate::exit::{ArrayLabel, Exit, Failure, Outcome};
 use crate::holding::OpenForStart;
-use crate::making::{CreateOptions, Shape};
+use crate::making::{CreateOptions, NewShape};
 use crate::members::{in_memory, is_memory, lasting_spec, open_every, options, protected};
 use crate::notify::Notifier;
 use crate::output::array::{health_text, title};
@@ -573,7 +573,7 @@ fn make(
         return Ok(());
     }
     let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
-    let shape = Shape::of(&CreateOptions {
+    let shape = NewShape::of(&CreateOptions {
         name,
         level,
         layout: None,

@@ -21,7 +21,7 @@ use crate::output::array::{health_text, mdstat, task_line, text};
 use crate::output::checks::summary;
 use crate::output::sentence::add_texts;
 use crate::output::shape::set_recorded;
-use crate::output::{self, progress::Progress};
+use crate::output::{self, progress::WorkProgress};
 use crate::server::alarms::subject;
 use crate::server::checks::add_checks;
 use crate::server::rates::TaskRates;
@@ -174,7 +174,7 @@ pub enum Until {
 /// The array is stopped, or its server ends, before the tasks have ended.
 pub fn follow(context: &Context, mut server: ControlConnection, name: &str, until: Until) -> Outcome {
     let mut last = String::new();
-    let mut bar: Option<(TaskWord, Progress)> = None;
+    let mut bar: Option<(TaskWord, WorkProgress)> = None;
     let mut array = match until {
         Until::Idle => server.show(name)?,
         Until::Checked => server.show(name).map_err(|why| unfinished(name, "check", &why))?,
@@ -213,10 +213,10 @@ pub fn unfinished(name: &str, what: &str, why: &Failure) -> Failure {
     Failure::new(Exit::Aborted, text)
 }
 
-fn show_bar(bar: &mut Option<(TaskWord, Progress)>, name: &str, task: &TaskModel) {
+fn show_bar(bar: &mut Option<(TaskWord, WorkProgress)>, name: &str, task: &TaskModel) {
     let new = bar.as_ref().is_none_or(|(kind, _)| *kind != task.kind);
     if new {
-        *bar = Some((task.kind, Progress::new(&format!("{name}: {}", task.kind.text()), task.total_bytes)));
+        *bar = Some((task.kind, WorkProgress::new(&format!("{name}: {}", task.kind.text()), task.total_bytes)));
     }
     if let Some((_, bar)) = bar {
         bar.show(task.done_bytes, task.rate, task.eta_seconds);

@@ -6,7 +6,7 @@ use super::{add, remove, Context};
 use crate::arguments::{SpareArguments, SpareVerb};
 use crate::exit::{Exit, Outcome};
 use crate::model::{MemberModel, StateWord};
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::human;
 use openraid_units::Bytes;
 
@@ -35,7 +35,7 @@ fn list(name: &str, context: &Context) -> Outcome {
     let array = context.servers.must_serve(name)?.show(name)?;
     let members = array.sets().into_iter().flat_map(|set| &set.members);
     let spares: Vec<&MemberModel> = members.filter(|member| member.state == StateWord::Spare).collect();
-    let mut table = Table::new(&["SPARE", "SIZE"]);
+    let mut table = TextTable::new(&["SPARE", "SIZE"]);
     for spare in &spares {
         let size = spare.size_bytes.map_or_else(String::new, |bytes| human(Bytes(bytes)));
         table.row([spare.member.clone().unwrap_or_default(), size]);

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use openraid_oracle::churn::Churn;
-use openraid_oracle::stamp::{check_all, verify, write_all, Report, WriteLog};
+use openraid_oracle::stamp::{check_all, verify, write_all, StampReport, WriteLog};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
@@ -87,7 +87,7 @@ fn open(path: &str, write: bool) -> io::Result<(File, u64)> {
     Ok((file, bytes))
 }
 
-fn say(report: &Report) -> bool {
+fn say(report: &StampReport) -> bool {
     println!("{report}");
     report.is_good()
 }

@@ -10,7 +10,7 @@
 use openraid_sys::{Epoll, Interest, Socket};
 use openraid_units::{Bytes, Instant, Token};
 
-use super::output::Output;
+use super::output::ConnectionOutput;
 use super::wire::{ConnectionRole, HostCommand, Wire};
 use crate::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, REPLIES_WAITING_MAX};
 
@@ -31,7 +31,7 @@ pub struct Connection {
     /// Payload that was received together with its head.
     pub early: EarlyPayload,
     /// Bytes that wait to be sent.
-    pub output: Output,
+    pub output: ConnectionOutput,
     /// Bytes received, but not parsed yet.
     pub tail: Vec<u8>,
     /// The events that the kernel reports.
@@ -109,7 +109,7 @@ impl Connection {
             told: Bytes::ZERO,
             turn: Turn::Shared,
             early: EarlyPayload::default(),
-            output: Output::default(),
+            output: ConnectionOutput::default(),
             tail: Vec::new(),
             registered: Interest::READ,
             requests: 0,

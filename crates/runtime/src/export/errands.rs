@@ -2,7 +2,7 @@
 
 use super::wire::SharedErrand;
 use super::{Exports, Shared};
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 impl Exports {
     /// Carry out what the state that connections share asks for.
@@ -13,7 +13,7 @@ impl Exports {
 
     /// The same with another way to end a connection.
     #[inline]
-    pub(super) fn run_errands_with(&mut self, shared: &mut Shared, end: fn(&mut Self, Key, &mut Shared)) {
+    pub(super) fn run_errands_with(&mut self, shared: &mut Shared, end: fn(&mut Self, SlabKey, &mut Shared)) {
         while let Some(errand) = self.common.next_errand() {
             match errand {
                 SharedErrand::Close(key) => end(self, key, shared),
@@ -22,7 +22,7 @@ impl Exports {
         }
     }
 
-    fn deliver(&mut self, key: Key) {
+    fn deliver(&mut self, key: SlabKey) {
         let Some(connection) = self.table.get_mut(key) else { return };
         connection.output.append(|out| connection.wire.deliver(&mut self.common, out));
         self.mark_dirty(key);

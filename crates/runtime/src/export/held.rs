@@ -13,13 +13,13 @@ use openraid_units::ArrayId;
 
 use super::{Exports, Shared};
 use crate::hosts::HostRequest;
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 /// The arrays whose writes are not answered, and the answers that wait.
 #[derive(Debug, Default)]
 pub struct HeldAnswers {
     arrays: Vec<ArrayId>,
-    answers: Vec<(ArrayId, Key, Reply, HostRequest)>,
+    answers: Vec<(ArrayId, SlabKey, Reply, HostRequest)>,
     /// Has an answer begun to wait since the last call of [`Exports::take_awaited_mark`]?
     news: Option<ArrayId>,
 }
@@ -27,11 +27,11 @@ pub struct HeldAnswers {
 impl Exports {
     /// Must the answer to this request wait?
     #[inline]
-    pub fn holds(&self, key: Key, request: &HostRequest, reply: &Reply) -> bool {
+    pub fn holds(&self, key: SlabKey, request: &HostRequest, reply: &Reply) -> bool {
         !self.held.arrays.is_empty() && self.holds_answer(key, request, reply)
     }
 
-    fn holds_answer(&self, key: Key, request: &HostRequest, reply: &Reply) -> bool {
+    fn holds_answer(&self, key: SlabKey, request: &HostRequest, reply: &Reply) -> bool {
         let changes = match request.kind {
             RequestKind::Write { .. } | RequestKind::Trim { .. } | RequestKind::WriteZeroes { .. } => true,
             RequestKind::Read | RequestKind::Flush => false,
@@ -42,7 +42,7 @@ impl Exports {
 
     /// Let an answer wait for [`Exports::pass_writes`].
     #[cold]
-    pub fn hold(&mut self, key: Key, reply: Reply, request: HostRequest) {
+    pub fn hold(&mut self, key: SlabKey, reply: Reply, request: HostRequest) {
         let Some(array) = self.table.get(key).and_then(|connection| connection.role.array()) else { return };
         self.held.news = Some(array);
         self.held.answers.push((array, key, reply, request));

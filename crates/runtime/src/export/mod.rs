@@ -32,8 +32,8 @@ use crate::limits::{
     ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTIONS_MAX, DESCRIPTORS_KEPT, HANDSHAKE_TIME_MAX, INBOX_BYTES,
     NEGOTIATING_MAX, STASH_BYTES_MAX,
 };
-use crate::rest::Round;
-use crate::slab::{Key, Slab};
+use crate::rest::RoundLoad;
+use crate::slab::{GrowingSlab, SlabKey};
 use connection::Connection;
 use held::HeldAnswers;
 pub use offers::Offer;
@@ -98,7 +98,7 @@ pub struct ExportCounters {
 #[derive(Debug)]
 pub struct Exports {
     doors: Vec<Door>,
-    table: Slab<Connection>,
+    table: GrowingSlab<Connection>,
     offers: Offers,
     /// State that the connections of a protocol share.
     common: ProtocolState,
@@ -108,11 +108,11 @@ pub struct Exports {
     /// Bytes in all tails.
     tails: usize,
     /// Connections with something to send.
-    dirty: Vec<Key>,
+    dirty: Vec<SlabKey>,
     /// Connections that must not read now.
-    parked: Vec<Key>,
+    parked: Vec<SlabKey>,
     /// Connections whose clients have not chosen an export, oldest first, and when their time to choose ends.
-    choosing: VecDeque<(Instant, Key)>,
+    choosing: VecDeque<(Instant, SlabKey)>,
     /// Time of the next search for stalled clients.
     look_at: Option<Instant>,
     states: StatusCache,
@@ -121,7 +121,7 @@ pub struct Exports {
     connections_max: usize,
     stopping: bool,
     /// Requests since [`Exports::take_round`].
-    round: Round,
+    round: RoundLoad,
 }
 
 /// The number of connections for which the process can have descriptors, up to the limit.
@@ -157,7 +157,7 @@ impl Exports {
         Ok(Self {
             doors,
             common,
-            table: Slab::default(),
+            table: GrowingSlab::default(),
             offers: Offers::default(),
             inbox: vec![0; INBOX_BYTES],
             inbox_used: 0,
@@ -171,12 +171,12 @@ impl Exports {
             counters: ExportCounters::default(),
             connections_max: connections_max(),
             stopping: false,
-            round: Round::default(),
+            round: RoundLoad::default(),
         })
     }
 
     /// The requests that came since the last call.
-    pub fn take_round(&mut self) -> Round {
+    pub fn take_round(&mut self) -> RoundLoad {
         std::mem::take(&mut self.round)
     }
 
@@ -398,7 +398,7 @@ impl Exports {
         !self.dirty.is_empty()
     }
 
-    fn mark_dirty(&mut self, key: Key) {
+    fn mark_dirty(&mut self, key: SlabKey) {
         if let Some(connection) = self.table.get_mut(key) {
             if !connection.dirty {
                 connection.dirty = true;
@@ -407,7 +407,7 @@ impl Exports {
         }
     }
 
-    fn park(&mut self, key: Key) {
+    fn park(&mut self, key: SlabKey) {
         if let Some(connection) = self.table.get_mut(key) {
             if !connection.parked {
                 connection.parked = true;
@@ -425,7 +425,7 @@ impl Exports {
     }
 
     /// Read no more requests of this client, answer the running ones, then close.
-    fn finish(&mut self, key: Key, shared: &mut Shared) {
+    fn finish(&mut self, key: SlabKey, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
         if connection.is_streaming() || connection.wire.is_asked() {
             return self.close(key, shared);
@@ -435,7 +435,7 @@ impl Exports {
     }
 
     /// The client is gone, or must be disconnected: nothing more is sent.
-    fn close(&mut self, key: Key, shared: &mut Shared) {
+    fn close(&mut self, key: SlabKey, shared: &mut Shared) {
         let Some(mut connection) = self.table.remove(key) else { return };
         self.tails -= connection.tail.len();
         // Closing the descriptor would remove it as well, unless another process has a copy of it.

@@ -51,7 +51,7 @@ impl Queued {
 
 /// The queue of one connection.
 #[derive(Debug, Default)]
-pub struct Output {
+pub struct ConnectionOutput {
     bytes: Vec<u8>,
     queue: VecDeque<Queued>,
     /// Bytes of the first piece that are sent.
@@ -59,7 +59,7 @@ pub struct Output {
     frame_bytes: u64,
 }
 
-impl Output {
+impl ConnectionOutput {
     /// Is the queue empty?
     #[must_use]
     #[inline]
@@ -177,7 +177,7 @@ mod tests {
         pool.slice_mut(range).fill(7);
         let (ours, mut theirs) = UnixStream::pair().expect("socket pair");
         let socket = Socket::from(ours);
-        let mut output = Output::default();
+        let mut output = ConnectionOutput::default();
         let sent = SentTransfer { tag: Tag::new(TagKind::Transfer, 1, 2), len: 1 << 20, last: true };
         output.append(|bytes| bytes.extend_from_slice(b"head"));
         output.append(|bytes| bytes.extend_from_slice(b"er"));

@@ -18,7 +18,7 @@ use crate::limits::{
     SOCKET_BUFFER_BYTES, TAILS_BYTES_MAX,
 };
 use crate::rest::BatchSize;
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 /// The outcome of further reading.
 enum Outcome {
@@ -30,7 +30,7 @@ enum Outcome {
 
 impl Exports {
     /// The kernel says that bytes are there, or the end of the stream.
-    pub fn on_readable(&mut self, key: Key, shared: &mut Shared) {
+    pub fn on_readable(&mut self, key: SlabKey, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
         if connection.is_streaming() && !self.pump(key, shared) {
             return;
@@ -39,19 +39,19 @@ impl Exports {
     }
 
     /// The kernel says that there is room for output, or that the connection is broken.
-    pub fn on_writable(&mut self, key: Key) {
+    pub fn on_writable(&mut self, key: SlabKey) {
         self.mark_dirty(key);
     }
 
     /// The kernel says that the connection is broken while nothing is read from it.
-    pub fn on_broken(&mut self, key: Key, shared: &mut Shared) {
+    pub fn on_broken(&mut self, key: SlabKey, shared: &mut Shared) {
         if self.table.get(key).is_some_and(|connection| !connection.registered.readable) {
             self.close(key, shared);
         }
     }
 
     /// Receive once and hand in what came.
-    pub(super) fn receive(&mut self, key: Key, shared: &mut Shared) {
+    pub(super) fn receive(&mut self, key: SlabKey, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
         if !Self::may_read(connection, shared) {
             let wanted = Interest { readable: false, ..connection.registered };
@@ -82,7 +82,7 @@ impl Exports {
         self.hand_in(key, start, filled, shared);
     }
 
-    fn on_end_of_stream(&mut self, key: Key, shared: &mut Shared) {
+    fn on_end_of_stream(&mut self, key: SlabKey, shared: &mut Shared) {
         // The other roles need both directions.
         if self.table.get(key).is_some_and(|connection| !matches!(connection.role, ConnectionRole::Client(_))) {
             return self.close(key, shared);
@@ -122,7 +122,7 @@ impl Exports {
     }
 
     /// Parse the bytes of a connection in the receive buffer from `start` on, and keep the rest.
-    fn hand_in(&mut self, key: Key, start: usize, filled: usize, shared: &mut Shared) {
+    fn hand_in(&mut self, key: SlabKey, start: usize, filled: usize, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
         self.tails -= connection.tail.len();
         connection.tail.clear();
@@ -173,7 +173,7 @@ impl Exports {
 
 /// Requests of one connection, as far as they are in the receive buffer.
 struct Batch<'a> {
-    key: Key,
+    key: SlabKey,
     inbox: &'a [u8],
     offers: &'a Offers,
     states: &'a mut StatusCache,

@@ -10,19 +10,19 @@ use super::output::{SendResult, SentTransfer};
 use super::wire::{DataPart, Ending};
 use super::{Exports, Shared};
 use crate::hosts::{HostRequest, Payload};
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 impl Exports {
     /// Carry out a transfer of a client's request.
     #[inline]
-    pub fn transfer(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
+    pub fn transfer(&mut self, key: SlabKey, transfer: &Transfer, shared: &mut Shared) {
         match transfer.direction {
             Direction::FromHost => self.take_from_client(key, transfer, shared),
             Direction::ToHost => self.pass_to_client(key, transfer, shared),
         }
     }
 
-    fn take_from_client(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
+    fn take_from_client(&mut self, key: SlabKey, transfer: &Transfer, shared: &mut Shared) {
         let host = shared.hosts.get(transfer.token);
         let (first, len) = (transfer.offset as usize, transfer.len as usize);
         let bytes = match &host.payload {
@@ -41,7 +41,7 @@ impl Exports {
         shared.control.transfer_done(transfer.tag, Ok(()));
     }
 
-    fn pass_to_client(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
+    fn pass_to_client(&mut self, key: SlabKey, transfer: &Transfer, shared: &mut Shared) {
         let host = shared.hosts.get(transfer.token);
         let Some(connection) = self.table.get_mut(key) else {
             if transfer.last {
@@ -92,7 +92,7 @@ impl Exports {
 
     /// A request of a client ended.
     #[inline]
-    pub fn reply(&mut self, key: Key, reply: &Reply, host: &HostRequest, shared: &mut Shared) {
+    pub fn reply(&mut self, key: SlabKey, reply: &Reply, host: &HostRequest, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
         let Connection { wire, output, .. } = connection;
         connection.requests -= 1;
@@ -129,7 +129,7 @@ impl Exports {
         self.run_errands(shared);
     }
 
-    fn send_one(&mut self, key: Key, shared: &mut Shared) {
+    fn send_one(&mut self, key: SlabKey, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
         let Connection { output, socket, requests, read_bytes, .. } = connection;
         let control = &mut shared.control;

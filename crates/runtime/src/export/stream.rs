@@ -12,7 +12,7 @@ use super::connection::{Connection, EarlyPayload};
 use super::wire::{Arrival, BytesDestination};
 use super::{Exports, Shared};
 use crate::limits::STREAM_BYTES_PER_ROUND_MAX;
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 /// The state of a payload after the socket was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum State {
 
 impl Exports {
     /// Receive more payload; true if no payload is left in the socket.
-    pub(super) fn pump(&mut self, key: Key, shared: &mut Shared) -> bool {
+    pub(super) fn pump(&mut self, key: SlabKey, shared: &mut Shared) -> bool {
         let Some(connection) = self.table.get_mut(key) else { return false };
         if !connection.is_streaming() {
             return true;
@@ -68,7 +68,7 @@ impl Exports {
     }
 
     /// The engine names the frames of the next bytes of a payload.
-    pub(super) fn stream_to(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
+    pub(super) fn stream_to(&mut self, key: SlabKey, transfer: &Transfer, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else {
             return shared.control.transfer_done(transfer.tag, Err(HostGone));
         };

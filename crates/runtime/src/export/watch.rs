@@ -6,7 +6,7 @@ use openraid_units::{Instant, Nanos};
 use super::connection::Connection;
 use super::{Exports, Shared, LISTENER_CLASS};
 use crate::limits::{SLOW_TIME_PRESSED_MAX, STALL_LOOK_INTERVAL, STALL_TIME_MAX, STALL_TIME_PRESSED_MAX};
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 impl Exports {
     /// A request waits for a client: watch that client.
@@ -78,7 +78,7 @@ impl Exports {
 
 /// A connection that waits for its client.
 struct Waits {
-    key: Key,
+    key: SlabKey,
     /// The memory and requests that it holds.
     bytes: u64,
     requests: usize,

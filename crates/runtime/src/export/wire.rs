@@ -28,7 +28,7 @@ use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Tag};
 
 use super::offers::{Catalog, Offer};
 use crate::hosts::HostRequest;
-use crate::slab::Key;
+use crate::slab::SlabKey;
 use nbd::NbdWire;
 use nvme::{NvmeShared, NvmeWire};
 
@@ -106,8 +106,8 @@ pub struct Arrival {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SharedErrand {
     /// Send what [`Wire::deliver`] gives.
-    Deliver(Key),
-    Close(Key),
+    Deliver(SlabKey),
+    Close(SlabKey),
 }
 
 /// A request for the engine.
@@ -205,7 +205,7 @@ impl Wire {
     /// has any, are appended.
     #[must_use]
     pub fn greet(
-        (spoken, key): (ListenerProtocol, Key),
+        (spoken, key): (ListenerProtocol, SlabKey),
         socket: &Socket,
         common: &ProtocolState,
         out: &mut Vec<u8>,

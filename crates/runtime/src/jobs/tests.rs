@@ -146,7 +146,7 @@ fn a_list_of_columns_ends_with_the_last_one_that_the_job_names() {
     let blocks = [[1_u8; 8], [2; 8], [3; 8]];
     let data: Vec<&[u8]> = blocks.iter().map(|block| &block[..]).collect();
     let columns = [column(4, 0, 0), column(0, 1, 1), column(2, 2, 2)];
-    let mut row = List::new();
+    let mut row = BlockList::new();
     by_coefficient(&mut row, &columns, &data);
     assert_eq!(row.as_slice(), [Some(data[1]), None, Some(data[2]), None, Some(data[0])]);
 }

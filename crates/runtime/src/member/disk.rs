@@ -2,7 +2,7 @@
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
-use openraid_sys::{Facts, FaultKind, IoError, MemberSlot, Operation, PoolRange, Verb};
+use openraid_sys::{Facts, FaultKind, IoError, MemberSlot, Operation, OperationKind, PoolRange};
 use openraid_units::DriveLba;
 
 /// The core's facts about a file or device.
@@ -28,15 +28,15 @@ pub fn info(facts: &Facts) -> DriveInfo {
 pub fn operation<'a>(command: &DriveCommand, metadata: &'a [u8], member: MemberSlot) -> Operation<'a> {
     let (at, len) = (command.lba, command.len);
     let verb = match (command.op, command.data) {
-        (DriveOp::Flush, _) => Verb::Flush,
-        (DriveOp::Discard, _) => Verb::Discard { at, len },
+        (DriveOp::Flush, _) => OperationKind::Flush,
+        (DriveOp::Discard, _) => OperationKind::Discard { at, len },
         // Zeroes keep their space: a later write must not fail for lack of space.
-        (DriveOp::WriteZeroes { may_discard }, _) => Verb::Zero { at, len, keep: !may_discard },
-        (DriveOp::Read, Data::Frames(into)) => Verb::Read { at, into: PoolRange::new(into, len.bytes()) },
+        (DriveOp::WriteZeroes { may_discard }, _) => OperationKind::Zero { at, len, keep: !may_discard },
+        (DriveOp::Read, Data::Frames(into)) => OperationKind::Read { at, into: PoolRange::new(into, len.bytes()) },
         (DriveOp::Write { fua }, Data::Frames(from)) => {
-            Verb::Write { at, from: PoolRange::new(from, len.bytes()), fua }
+            OperationKind::Write { at, from: PoolRange::new(from, len.bytes()), fua }
         }
-        (DriveOp::Write { fua }, Data::Metadata(_)) => Verb::WriteMetadata { at, bytes: metadata, fua },
+        (DriveOp::Write { fua }, Data::Metadata(_)) => OperationKind::WriteMetadata { at, bytes: metadata, fua },
         _ => panic!("bug: a command without its payload: {command:?}"),
     };
     Operation { member, user_data: command.tag.0, verb }

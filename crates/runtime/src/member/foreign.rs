@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-use openraid_format::{detect_foreign, ForeignKind, Stretch, FOREIGN_HEAD, FOREIGN_TAIL};
+use openraid_format::{detect_foreign, ForeignKind, ReadStretch, FOREIGN_HEAD, FOREIGN_TAIL};
 use openraid_sys::memory_file;
 use openraid_units::{Bytes, DriveLba, Sectors};
 
@@ -104,7 +104,7 @@ pub(super) fn look(capacity: Sectors, read: &mut SectorReader<'_>) -> Result<For
     let start = (size - tail).round_down(ALIGN.bytes());
     let tail_lba = DriveLba(start.sectors_floor().get());
     let (tail, bad_tail) = read_end(tail_lba, (size - start).sectors_floor(), capacity, read)?;
-    let stretches = [Stretch { start: Bytes::ZERO, bytes: &head }, Stretch { start, bytes: &tail }];
+    let stretches = [ReadStretch { start: Bytes::ZERO, bytes: &head }, ReadStretch { start, bytes: &tail }];
     let data_at = stretches.iter().find_map(first_data).or(bad_head).or(bad_tail);
     let found = detect_foreign(size, &stretches);
     let found = found.list().iter().map(|finding| Signature { kind: SignatureKind::Own(finding.kind), at: finding.at });
@@ -152,14 +152,14 @@ fn read_end(
 }
 
 /// The first block of a stretch that is not zero.
-fn first_data(stretch: &Stretch<'_>) -> Option<Bytes> {
+fn first_data(stretch: &ReadStretch<'_>) -> Option<Bytes> {
     const ZEROES: [u8; BLOCK] = [0; BLOCK];
     let block = stretch.bytes.chunks(BLOCK).position(|block| block != &ZEROES[..block.len()])?;
     Some(stretch.start + Bytes((block * BLOCK) as u64))
 }
 
 /// A sparse copy of the parts that are not zero.
-fn copy_of(size: Bytes, stretches: &[Stretch<'_>]) -> io::Result<File> {
+fn copy_of(size: Bytes, stretches: &[ReadStretch<'_>]) -> io::Result<File> {
     let file = memory_file(size.get())?;
     for stretch in stretches.iter().filter(|stretch| first_data(stretch).is_some()) {
         file.write_all_at(stretch.bytes, stretch.start.get())?;

@@ -212,7 +212,7 @@ struct Under {
 /// A paced member in service.
 pub struct Paced {
     model: Box<dyn DriveTiming>,
-    content: Content,
+    content: PacedContent,
     under: Vec<Under>,
     ended: Vec<Tag>,
     lateness: Lateness,
@@ -220,7 +220,7 @@ pub struct Paced {
 
 /// The place of the bytes of a paced member in service.
 #[derive(Debug)]
-pub enum Content {
+pub enum PacedContent {
     Memory(SparseMemory),
     /// With the kernel's engine.
     File(MemberSlot),
@@ -235,7 +235,7 @@ impl std::fmt::Debug for Paced {
 impl Paced {
     /// Put a member with this model into service.
     #[must_use]
-    pub fn new(model: Box<dyn DriveTiming>, content: Content) -> Self {
+    pub fn new(model: Box<dyn DriveTiming>, content: PacedContent) -> Self {
         Self { model, content, under: Vec::new(), ended: Vec::new(), lateness: Lateness::default() }
     }
 
@@ -243,8 +243,8 @@ impl Paced {
     #[must_use]
     pub fn file(&self) -> Option<MemberSlot> {
         match self.content {
-            Content::Memory(_) => None,
-            Content::File(slot) => Some(slot),
+            PacedContent::Memory(_) => None,
+            PacedContent::File(slot) => Some(slot),
         }
     }
 
@@ -266,8 +266,8 @@ impl Paced {
     ) {
         self.ripen(now, done);
         let stored = match &mut self.content {
-            Content::Memory(memory) => Some(execute(memory, command, metadata, pool)),
-            Content::File(_) => None,
+            PacedContent::Memory(memory) => Some(execute(memory, command, metadata, pool)),
+            PacedContent::File(_) => None,
         };
         self.under.push(Under { tag: command.tag, stored, due: None });
         self.model.submit(now, command);

@@ -13,7 +13,7 @@ use openraid_units::{DriveId, Instant, Tag};
 
 use crate::control::Control;
 use crate::limits::BUSY_PAUSE;
-use crate::member::paced::{Content, Lateness, Paced, Store};
+use crate::member::paced::{Lateness, Paced, PacedContent, Store};
 use crate::member::remote::{EndedCommand, Remote, RemoteNews, Surroundings};
 use crate::member::{self, DeviceNames, FailedCommand, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
 
@@ -173,9 +173,9 @@ impl Drives {
             Medium::Paced(paced) => {
                 let model = paced.model(drive);
                 let content = match paced.store {
-                    Store::Memory(memory) => Content::Memory(memory),
+                    Store::Memory(memory) => PacedContent::Memory(memory),
                     Store::File(ref file) => match self.engine.attach(std::sync::Arc::clone(file)) {
-                        Some(slot) => Content::File(slot),
+                        Some(slot) => PacedContent::File(slot),
                         None => {
                             let member = OpenedMember { spec, info, notes, medium: Medium::Paced(paced) };
                             return Err((AttachError::TooManyFiles, Box::new(member)));

@@ -36,7 +36,7 @@ use crate::hosts::Hosts;
 use crate::limits::{LOOK_TIME, STANDSTILL_TOLD_MIN};
 use crate::record::Recorder;
 use crate::service::Accept;
-use crate::slab::{Key, Slab};
+use crate::slab::{GrowingSlab, SlabKey};
 use clock::{ShardClock, Wait};
 use drives::{Drives, REMOTE_CLASS};
 use looks::Looks;
@@ -112,7 +112,7 @@ pub struct Shard {
     signals: Option<Signals>,
     news: mpsc::SyncSender<ServiceEvent>,
     news_lost: u64,
-    waiting: Slab<orders::WaitingCaller>,
+    waiting: GrowingSlab<orders::WaitingCaller>,
     stopping: Option<stop::Stopping>,
     notes: Vec<String>,
     ended: bool,
@@ -176,7 +176,7 @@ impl Shard {
             signals: config.signals,
             news: config.news,
             news_lost: 0,
-            waiting: Slab::default(),
+            waiting: GrowingSlab::default(),
             stopping: None,
             notes,
             ended: false,
@@ -293,7 +293,7 @@ impl Shard {
         let name = event.token & !CLASS;
         match event.token & CLASS {
             CONNECTION_CLASS => {
-                let key = Key::from_token(openraid_units::Token(name));
+                let key = SlabKey::from_token(openraid_units::Token(name));
                 if event.writable {
                     self.exports.on_writable(key);
                 }

@@ -11,7 +11,7 @@ use openraid_core::occupancy::Occupied;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
 use openraid_format::Superblock;
-use openraid_sys::Signal;
+use openraid_sys::ProcessSignal;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos};
 
 use super::drives::{AttachError, DriveView};
@@ -178,7 +178,7 @@ pub enum ServiceEvent {
     /// The connection to a remote member was lost or made again.
     Remote(DriveId, RemoteNews),
     /// A signal was received. Interrupts and terminations stop the service.
-    Signal(Signal),
+    Signal(ProcessSignal),
     /// The answer to a write waits for [`Order::PassWrites`]. The status says so too, because news may be lost.
     AwaitsMark(ArrayId),
     /// An array did not stop cleanly.

@@ -3,7 +3,7 @@
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply};
 use openraid_core::events::{BlockRequest, RequestKind};
-use openraid_sys::{clock, Signal};
+use openraid_sys::{clock, ProcessSignal};
 use openraid_units::{ArrayId, ArrayOffset, DriveId};
 
 use super::drives::DriveView;
@@ -12,7 +12,7 @@ use super::Shard;
 use crate::export::{check_offer, Offer, Shared};
 use crate::hosts::{HostRequest, Owner, Payload};
 use crate::member::OpenedMember;
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 /// Callers that wait for an answer of the engine.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Shard {
     }
 
     pub(super) fn on_admin_reply(&mut self, reply: AdminReply) {
-        let Some(waiting) = self.waiting.remove(Key::from_token(reply.token)) else {
+        let Some(waiting) = self.waiting.remove(SlabKey::from_token(reply.token)) else {
             panic!("bug: an answer to a command that was not given: {reply:?}")
         };
         match waiting {
@@ -225,7 +225,7 @@ impl Shard {
     pub(super) fn on_signal(&mut self) {
         while let Some(signal) = self.signals.as_ref().and_then(openraid_sys::Signals::next_signal) {
             self.tell(ServiceEvent::Signal(signal));
-            if matches!(signal, Signal::Interrupt | Signal::Terminate) {
+            if matches!(signal, ProcessSignal::Interrupt | ProcessSignal::Terminate) {
                 self.begin_stop();
             }
         }

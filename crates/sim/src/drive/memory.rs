@@ -92,7 +92,7 @@ struct IssuedCommand {
 
 /// Completed commands by kind, and their sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
+pub struct DriveCounters {
     pub reads: u64,
     pub writes: u64,
     pub flushes: u64,
@@ -114,7 +114,7 @@ pub struct MemoryDrive {
     issued: BTreeMap<u64, IssuedCommand>,
     depth_max: u32,
     random: Random,
-    counters: Counters,
+    counters: DriveCounters,
     /// The drive's faults.
     pub faults: Faults,
 }
@@ -142,7 +142,7 @@ impl MemoryDrive {
             issued: BTreeMap::new(),
             depth_max,
             random,
-            counters: Counters::default(),
+            counters: DriveCounters::default(),
             faults: Faults::default(),
         }
     }
@@ -158,7 +158,7 @@ impl MemoryDrive {
     }
     /// The drive's counters.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> DriveCounters {
         self.counters
     }
     /// The content that reads return at present.

@@ -135,7 +135,7 @@ impl fmt::Display for KeptRun {
         let mut writer = Writer::default();
         fields::all(&mut self.scenario.clone(), &mut writer);
         writeln!(f, "{}{STEPS}", writer.text())?;
-        self.scenario.steps.iter().try_for_each(|step| writeln!(f, "{}", step::Line(*step)))
+        self.scenario.steps.iter().try_for_each(|step| writeln!(f, "{}", step::StepLine(*step)))
     }
 }
 

@@ -34,4 +34,4 @@ pub use planted::{Bug, BugRun};
 pub use report::report;
 pub use run::{run, Account};
 pub use scenario::{Mode, Scenario};
-pub use verdict::{Excuse, Fault, Report, Tally, Verdict};
+pub use verdict::{Excuse, Fault, Report, RunTally, Verdict};

@@ -7,12 +7,12 @@ const WORD: u64 = 64;
 
 /// A set of sectors below an end.
 #[derive(Clone, Debug, Default)]
-pub struct Rows {
+pub struct SectorSet {
     words: Vec<u64>,
     end: u64,
 }
 
-impl Rows {
+impl SectorSet {
     /// An empty set of sectors below `end`.
     #[must_use]
     pub fn new(end: Sectors) -> Self {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn inserted_rows_are_in_and_rows_after_the_end_are_not() {
-        let mut rows = Rows::new(Sectors(100));
+        let mut rows = SectorSet::new(Sectors(100));
         assert!(rows.is_empty());
         rows.insert(MemberLba(62), Sectors(3));
         rows.insert(MemberLba(98), Sectors(50));
@@ -81,7 +81,7 @@ mod tests {
         let found: Vec<u64> = rows.iter().map(|row| row.0).collect();
         assert_eq!(found, [62, 63, 64, 98, 99]);
         assert!(rows.contains(MemberLba(64)) && !rows.contains(MemberLba(65)) && !rows.contains(MemberLba(1 << 60)));
-        let mut other = Rows::new(Sectors(100));
+        let mut other = SectorSet::new(Sectors(100));
         other.insert_all(&rows);
         rows.clear();
         assert!(rows.is_empty() && other.contains(MemberLba(99)));

@@ -17,7 +17,7 @@ use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slo
 
 pub use change::{fields_of, Differing, SetChange};
 
-use super::rows::Rows;
+use super::rows::SectorSet;
 use crate::oracle::members::superblock_on;
 use crate::oracle::Members;
 use crate::world::World;
@@ -62,9 +62,9 @@ pub struct Set {
     /// Its place in the array, if the set is a span.
     pub outer: Option<Outer>,
     /// Rows in doubt.
-    pub doubt: Rows,
+    pub doubt: SectorSet,
     /// Rows with a silent error of a drive, and rows that a drive was writing when it was lost.
-    pub suspect: Rows,
+    pub suspect: SectorSet,
     /// Copies or parity may differ since a cut.
     pub dirty: bool,
     /// The set was started by force, and no resync makes its rows match.
@@ -143,8 +143,8 @@ impl Set {
             fills: SlotSet::EMPTY,
             extent: end,
             outer: None,
-            doubt: Rows::new(end),
-            suspect: Rows::new(end),
+            doubt: SectorSet::new(end),
+            suspect: SectorSet::new(end),
             dirty: false,
             unfit: false,
             whole: false,
@@ -416,7 +416,7 @@ impl Set {
     pub fn hole_of_defects(&self, world: &World, block: Sectors) -> Vec<u64> {
         let mut hole = Vec::new();
         for place in &self.places {
-            let mut bad = Rows::new(self.extent);
+            let mut bad = SectorSet::new(self.extent);
             for lba in world.drive(place.drive).faults.defective().filter(|lba| *lba >= place.start) {
                 let row = lba - place.start;
                 bad.insert(MemberLba(row.round_down(block).get()), block);
@@ -501,7 +501,7 @@ impl Set {
         self.has_parity() && self.has_in(&self.doubt, sector)
     }
 
-    fn has_in(&self, rows: &Rows, sector: u64) -> bool {
+    fn has_in(&self, rows: &SectorSet, sector: u64) -> bool {
         let mut slots = (0..self.geometry.members()).map(Slot);
         slots.any(|slot| rows.iter().any(|row| self.of_row(slot, row).contains(&sector)))
     }

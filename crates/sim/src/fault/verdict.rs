@@ -223,7 +223,7 @@ pub struct Report {
 
 /// The key of a line of the table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Line {
+pub struct TallyLine {
     /// The allowed faults of its runs.
     pub mode: Mode,
     pub fault: Fault,
@@ -255,7 +255,7 @@ pub struct Ends {
 
 /// The results of many runs.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct RunTally {
     /// All runs by verdict.
     pub ends: Ends,
     /// Number of runs.
@@ -270,7 +270,7 @@ pub struct Tally {
     /// Changes of the settings while the array was served.
     pub switches: u64,
     /// By fault, settings and level: a run counts in the line of each of its faults.
-    pub lines: BTreeMap<Line, Ends>,
+    pub lines: BTreeMap<TallyLine, Ends>,
     /// The number of each fault in each phase of the engine.
     pub pairs: BTreeMap<(Fault, Phase), u64>,
     /// The number of each fault during each kind of background task.
@@ -312,7 +312,7 @@ fn add_counts<K: Copy + Ord>(sum: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>
     }
 }
 
-impl Tally {
+impl RunTally {
     /// Count a run.
     pub fn count(&mut self, scenario: &Scenario, report: &Report) {
         self.runs += 1;
@@ -332,7 +332,7 @@ impl Tally {
         }
         let (mode, policy, level) = (scenario.mode, scenario.policy_name(), scenario.level_name());
         for fault in report.counts.faults() {
-            let line = Line { mode, fault, policy, level: level.clone() };
+            let line = TallyLine { mode, fault, policy, level: level.clone() };
             self.lines.entry(line).or_default().count(&report.verdict);
         }
         self.kinds.entry(Kind { mode, policy, level }).or_default().count(&report.verdict);

@@ -160,7 +160,7 @@ impl<E> Line<E> {
 
 /// All lines, by number.
 #[derive(Debug)]
-pub(super) struct Lines<E> {
+pub(super) struct CalendarLines<E> {
     lines: Vec<Line<E>>,
     /// Fast slot: an event that was the earliest of all lines when it was added. It precedes all events of
     /// `soon_line`. `soon_entry` has its time and says whether it still is the earliest; `NEVER` if the slot is empty.
@@ -172,7 +172,7 @@ pub(super) struct Lines<E> {
 /// The line number for no event.
 const NO_LINE: usize = usize::MAX;
 
-impl<E: Copy> Lines<E> {
+impl<E: Copy> CalendarLines<E> {
     /// No lines. `any` fills the place of an event and never happens.
     pub fn new(any: E) -> Self {
         Self { lines: Vec::new(), soon: any, soon_line: NO_LINE, soon_entry: CalendarEntry::NEVER }
@@ -250,7 +250,7 @@ mod tests {
     fn events_come_in_the_order_of_a_sorted_list_whatever_is_handed_in_when() {
         const LINES: usize = 5;
         let mut random = crate::random::Random::new(8);
-        let (mut calendar, mut lines) = (Calendar::new(), Lines::new(u64::MAX));
+        let (mut calendar, mut lines) = (Calendar::new(), CalendarLines::new(u64::MAX));
         (0..LINES).for_each(|_| lines.add(&mut calendar));
         let (mut plain, mut now, mut came) = (Vec::<(u64, usize, u64)>::new(), 0, 0);
         for _ in 0..20_000 {

@@ -36,7 +36,7 @@ use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 
 use crate::digest::Digest;
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, StartedArrays};
-use calendar::{Calendar, CalendarEntry, Lines};
+use calendar::{Calendar, CalendarEntry, CalendarLines};
 use door::Door;
 use flow::{Inside, MachineEvent, PartEvent};
 use gate::StreamGate;
@@ -53,7 +53,7 @@ pub use openraid_models::ArrayLevel;
 pub use parts::MachineParts;
 pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
 use server::PayloadMemory;
-pub use server::{Rate, Server, Servers};
+pub use server::{Server, Servers, TransferCost};
 
 /// The kind of a host's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,7 +144,7 @@ pub struct Machine<D = AnyDrive> {
     engine_due: CalendarEntry,
     engine_moved: bool,
     stations: Vec<Station<D>>,
-    lines: Lines<MachineEvent>,
+    lines: CalendarLines<MachineEvent>,
     line: Places,
     channels: Vec<Ways>,
     host_ways: Ways,
@@ -275,7 +275,7 @@ impl<D: DriveModel> Machine<D> {
         let channels: Vec<Ways> = parts.channels.iter().map(Ways::new).collect();
         let journal_state = (!journal.is_empty()).then(|| MachineJournal::new(drives.len()));
         let stations = stations(drives, journal, channels.len(), &mut calendar);
-        let mut lines = Lines::new(MachineEvent::NONE);
+        let mut lines = CalendarLines::new(MachineEvent::NONE);
         (0..PLACES.channels + channels.len()).for_each(|_| lines.add(&mut calendar));
         let mut machine = Self {
             nested: array.level.is_nested(),

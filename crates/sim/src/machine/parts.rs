@@ -8,7 +8,7 @@ use openraid_core::limits::Limits;
 use openraid_units::{Bytes, Nanos};
 
 use super::journal::JOURNAL_BUFFERS;
-use super::server::Rate;
+use super::server::TransferCost;
 
 /// The time of a request on its host thread. Half of it passes before the controller gets the request, half after the
 /// request has ended.
@@ -64,11 +64,11 @@ pub struct ParityCost {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WayCost {
     /// From the members towards the host.
-    pub read: Rate,
+    pub read: TransferCost,
     /// From the host towards the members.
-    pub write: Rate,
+    pub write: TransferCost,
     /// The rate that both directions share (PCI); `None` if each direction has lanes of its own.
-    pub shared: Option<Rate>,
+    pub shared: Option<TransferCost>,
 }
 
 /// The parts of a way that includes a controller's own data path. The machine computes its times from the way alone.
@@ -76,9 +76,9 @@ pub struct WayCost {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WayParts {
     /// The data path: towards the host, from the host.
-    pub path: [Rate; 2],
+    pub path: [TransferCost; 2],
     /// The bus: towards the host, from the host.
-    pub bus: [Rate; 2],
+    pub bus: [TransferCost; 2],
 }
 
 #[derive(Clone, Debug)]

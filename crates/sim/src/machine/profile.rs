@@ -16,7 +16,7 @@ use super::array::{ArraySpec, LevelFacts};
 use super::error::MachineError;
 use super::journal::{JOURNAL_DEVICE, JOURNAL_DEVICES_MAX};
 use super::parts::{HostCost, MachineParts, ParityCost, ProcessorCost, WayCost, WayParts, REQUESTS_MAX};
-use super::server::Rate;
+use super::server::TransferCost;
 
 /// The moment at which the controller acknowledges writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -249,7 +249,7 @@ impl MachineSpec {
                 Some(adapters) => self.adapters(library.bus(&adapters.bus).map_err(lost)?, adapters.drives.value),
                 None => self.channels(link),
             },
-            memory: controller.memory.as_ref().map_or(0, |rate| Rate::new(rate.value.0, Nanos::ZERO).picos),
+            memory: controller.memory.as_ref().map_or(0, |rate| TransferCost::new(rate.value.0, Nanos::ZERO).picos),
             requests_max: self.requests_max(),
             span_turn: self.chunk() * u64::from(self.array.data_columns()),
             depth_max: self.depth_max(),
@@ -393,7 +393,7 @@ impl MachineSpec {
         ParityCost {
             setup: setup + micros(quirk_number(&self.controller, "xor_op_us")),
             member: micros(quirk_number(&self.controller, "parity_width_cost_us")),
-            picos: Rate::new(rate.0, Nanos::ZERO).picos,
+            picos: TransferCost::new(rate.0, Nanos::ZERO).picos,
             second_percent: SECOND_SYNDROME_PERCENT,
         }
     }
@@ -402,7 +402,7 @@ impl MachineSpec {
     fn way_parts(&self, bus: &BusProfile) -> Option<WayParts> {
         let path = self.controller.data_path.as_ref()?;
         let parity = path.parity_read.as_ref().filter(|_| self.array.level.has_parity());
-        let rate = |bytes: u64| Rate::new(bytes, Nanos::ZERO);
+        let rate = |bytes: u64| TransferCost::new(bytes, Nanos::ZERO);
         Some(WayParts {
             path: [rate(parity.unwrap_or(&path.read).value.0), rate(path.write.value.0)],
             bus: [rate(bus.read.value.0), rate(bus.write.value.0)],
@@ -412,11 +412,14 @@ impl MachineSpec {
     /// The bus in combination with the controller's own data path.
     fn way(&self, bus: &BusProfile) -> WayCost {
         let setup = bus.command.value;
-        let [read, write] = self.way_parts(bus).map_or([Rate::FREE; 2], |parts| parts.path);
+        let [read, write] = self.way_parts(bus).map_or([TransferCost::FREE; 2], |parts| parts.path);
         match bus.duplex {
-            Duplex::Half => WayCost { read, write, shared: Some(Rate::new(bus.read.value.0, setup)) },
+            Duplex::Half => WayCost { read, write, shared: Some(TransferCost::new(bus.read.value.0, setup)) },
             Duplex::Full => {
-                let slower = |rate: Rate, bus: u64| Rate { setup, picos: rate.picos.max(Rate::new(bus, setup).picos) };
+                let slower = |rate: TransferCost, bus: u64| TransferCost {
+                    setup,
+                    picos: rate.picos.max(TransferCost::new(bus, setup).picos),
+                };
                 let read = slower(read, bus.read.value.0);
                 WayCost { read, write: slower(write, bus.write.value.0), shared: None }
             }
@@ -433,7 +436,7 @@ impl MachineSpec {
 
     /// The channels of such a bus; `each` drives share one.
     fn adapters(&self, link: &BusProfile, each: u32) -> Vec<WayCost> {
-        let rate = |rate: u64, setup: Nanos| Rate::new(rate, setup);
+        let rate = |rate: u64, setup: Nanos| TransferCost::new(rate, setup);
         let cost = match link.duplex {
             // A command occupies the channel for its own time, and its data for the time of the data.
             Duplex::Half => {

@@ -65,14 +65,14 @@ impl Servers {
 
 /// The cost of moving bytes: a time for each transfer, and one for each byte.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Rate {
+pub struct TransferCost {
     /// For each transfer.
     pub setup: Nanos,
     /// Picoseconds a byte: 1,000,000 divided by MB/s (10^6 bytes a second). Zero means no limit.
     pub picos: u64,
 }
 
-impl Rate {
+impl TransferCost {
     /// A rate that takes no time.
     pub const FREE: Self = Self { setup: Nanos::ZERO, picos: 0 };
 
@@ -113,19 +113,19 @@ impl Rate {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct BytePath {
     server: Server,
-    rate: Rate,
+    rate: TransferCost,
     last: Instant,
 }
 
 impl BytePath {
     /// A way that shares nothing with others.
     #[must_use]
-    pub fn new(rate: Rate) -> Self {
+    pub fn new(rate: TransferCost) -> Self {
         Self { rate, ..Self::default() }
     }
 
     /// A transfer arrives. Returns when it ends. `shared` is the server that this way shares with others, and its rate.
-    pub fn take(&mut self, now: Instant, bytes: u64, shared: Option<(&mut Server, Rate)>) -> Instant {
+    pub fn take(&mut self, now: Instant, bytes: u64, shared: Option<(&mut Server, TransferCost)>) -> Instant {
         let done = self.server.take(now, self.rate.time(bytes));
         let end = shared.map_or(done, |(server, rate)| done.max(server.take(now, rate.time(bytes))));
         self.last = self.last.max(end);
@@ -193,16 +193,16 @@ mod tests {
     #[test]
     fn a_rate_is_bytes_by_time() {
         // 750 MB/s: 1333 ps a byte, 65536 bytes in 87.36 us.
-        let rate = Rate::mb_per_second(750);
+        let rate = TransferCost::mb_per_second(750);
         assert_eq!(rate.time(65_536), Nanos(87_359));
-        assert!(Rate::FREE.is_free() && !rate.is_free());
+        assert!(TransferCost::FREE.is_free() && !rate.is_free());
     }
 
     #[test]
     fn the_slowest_part_of_a_way_decides() {
         let mut shared = Server::default();
-        let mut way = BytePath::new(Rate { setup: Nanos(0), picos: 1000 });
-        let slow = Rate { setup: Nanos(0), picos: 2000 };
+        let mut way = BytePath::new(TransferCost { setup: Nanos(0), picos: 1000 });
+        let slow = TransferCost { setup: Nanos(0), picos: 2000 };
         assert_eq!(way.take(Instant(0), 100, Some((&mut shared, slow))), Instant(200));
         assert_eq!(way.take(Instant(0), 100, Some((&mut shared, slow))), Instant(400));
         assert_eq!(way.take(Instant(1000), 100, None), Instant(1100));

@@ -8,7 +8,7 @@ use openraid_units::{DriveLba, Instant, Nanos, Sectors, Tag};
 use super::calendar::Calendar;
 use super::counters::MemberCounters;
 use super::parts::WayCost;
-use super::server::{BytePath, Rate, Server};
+use super::server::{BytePath, Server, TransferCost};
 use openraid_drives::{CommandCounts, DriveModel};
 
 fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Option<DriveCommand> {
@@ -31,7 +31,7 @@ pub(super) struct Flight {
 pub(super) struct Ways {
     read: BytePath,
     write: BytePath,
-    shared: Option<(Server, Rate)>,
+    shared: Option<(Server, TransferCost)>,
     free: bool,
 }
 

@@ -7,7 +7,7 @@ use openraid_format::{BitmapHeader, MdLevel, MinorVersion, SetName, Superblock, 
 use openraid_units::{ArrayId, DriveId, Sectors, Slot, Token};
 
 use super::{World, WALL_CLOCK_AT_ZERO};
-use crate::probe::{probe, ProbeError};
+use crate::probe::{probe, CandidateError};
 use crate::random::mix;
 use crate::rig::RigOptions;
 use crate::shape::Shape;
@@ -17,14 +17,14 @@ const FAR_BITMAP: i32 = 8192;
 
 /// The reason for which an array does not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum StartError {
+pub enum ArrayStartError {
     /// The drives do not form an array.
     Assemble(AssembleError),
     /// The controller refuses the array.
     Refused(AdminError),
 }
 
-impl std::fmt::Display for StartError {
+impl std::fmt::Display for ArrayStartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Assemble(error) => write!(f, "{error}"),
@@ -181,7 +181,7 @@ impl World {
                     }
                     candidates.push(candidate);
                 }
-                Err(ProbeError::NotAMember) => {}
+                Err(CandidateError::NotAMember) => {}
                 // A torn superblock: the other superblocks describe the array.
                 Err(_) => {}
             }
@@ -193,7 +193,7 @@ impl World {
     ///
     /// # Errors
     /// The reason for which they do not form one.
-    pub fn assemble(&mut self, force: bool) -> Result<ArrayId, StartError> {
+    pub fn assemble(&mut self, force: bool) -> Result<ArrayId, ArrayStartError> {
         let all: Vec<DriveId> =
             (0..self.drives.len()).map(|n| DriveId(u16::try_from(n).expect("few drives"))).collect();
         self.assemble_of(&all, force)
@@ -203,12 +203,12 @@ impl World {
     ///
     /// # Errors
     /// The reason for which they do not form one.
-    pub fn assemble_of(&mut self, drives: &[DriveId], force: bool) -> Result<ArrayId, StartError> {
+    pub fn assemble_of(&mut self, drives: &[DriveId], force: bool) -> Result<ArrayId, ArrayStartError> {
         let mut candidates = self.candidates();
         candidates.retain(|candidate| drives.contains(&candidate.drive));
         let plan = assemble::plan(&candidates, AssembleOptions { force, ..AssembleOptions::default() })
-            .map_err(StartError::Assemble)?;
-        self.start(AdminCommand::StartSet(plan)).map_err(StartError::Refused)
+            .map_err(ArrayStartError::Assemble)?;
+        self.start(AdminCommand::StartSet(plan)).map_err(ArrayStartError::Refused)
     }
 
     /// Add a new drive to an array.

@@ -13,7 +13,7 @@ use openraid_sim::drive::Defect;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
-use openraid_sim::world::arrays::StartError;
+use openraid_sim::world::arrays::ArrayStartError;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{DriveId, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 
@@ -201,7 +201,7 @@ fn an_array_whose_flushes_fail_is_not_marked_clean() {
     rig.world.kill();
     rig.world.boot();
     match rig.world.assemble(false) {
-        Err(StartError::Assemble(AssembleError::DirtyDegraded { .. })) => {}
+        Err(ArrayStartError::Assemble(AssembleError::DirtyDegraded { .. })) => {}
         other => panic!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use openraid_core::admin::{Health, TaskKind};
 use openraid_core::array::assemble::AssembleError;
 use openraid_core::events::RequestKind;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::world::arrays::StartError;
+use openraid_sim::world::arrays::ArrayStartError;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{DriveId, Nanos, Sectors, Slot};
 
@@ -73,7 +73,7 @@ fn members_that_vanished_together_are_taken_together() {
         rig.world.boot();
         let array = match rig.world.assemble(false) {
             Ok(array) => array,
-            Err(StartError::Assemble(AssembleError::TooFew { .. } | AssembleError::DirtyDegraded { .. })) => {
+            Err(ArrayStartError::Assemble(AssembleError::TooFew { .. } | AssembleError::DirtyDegraded { .. })) => {
                 forced += 1;
                 rig.world.assemble(true).unwrap()
             }
@@ -98,7 +98,7 @@ fn writes_after_a_start_by_force_survive_another_loss() {
         let (mut rig, load) = torn_without_a_member(RigOptions::new(seed));
         let refused = rig.world.assemble(false);
         assert!(
-            matches!(refused, Err(StartError::Assemble(AssembleError::DirtyDegraded { .. }))),
+            matches!(refused, Err(ArrayStartError::Assemble(AssembleError::DirtyDegraded { .. }))),
             "the cut left nothing in doubt"
         );
         start_over(&mut rig);
@@ -162,7 +162,7 @@ fn stale_members_are_made_to_match() {
         back.iter().for_each(|drive| rig.world.drive_mut(*drive).faults.gone = false);
         rig.world.boot();
         let refused = rig.world.assemble(false);
-        assert!(matches!(refused, Err(StartError::Assemble(AssembleError::TooFew { stale: 2, .. }))));
+        assert!(matches!(refused, Err(ArrayStartError::Assemble(AssembleError::TooFew { stale: 2, .. }))));
         start_over(&mut rig);
         rig.session.run_on(&mut rig.world, &load, 60);
         rig.lose(Slot(4), Loss::Failed);

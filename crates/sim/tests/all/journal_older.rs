@@ -10,7 +10,7 @@ use openraid_format::JournalReached;
 use openraid_sim::drive::image::Image;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::world::arrays::StartError;
+use openraid_sim::world::arrays::ArrayStartError;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
 
@@ -72,7 +72,7 @@ fn bytes(machine: &Journalled) -> Vec<Vec<u8>> {
 }
 
 /// A start with these devices of the journal, whose log ends with entry `end`.
-fn start_with(machine: &mut Journalled, copy: &[Image]) -> Result<(), StartError> {
+fn start_with(machine: &mut Journalled, copy: &[Image]) -> Result<(), ArrayStartError> {
     let devices = machine.devices.clone();
     put(machine, &devices, copy);
     machine.rig.world.boot();
@@ -105,7 +105,7 @@ fn an_older_copy_of_the_journal_is_refused_by_name_and_the_right_one_is_taken_af
                     continue;
                 }
                 match start_with(&mut machine, copy) {
-                    Err(StartError::Refused(AdminError::OlderLog(older))) => {
+                    Err(ArrayStartError::Refused(AdminError::OlderLog(older))) => {
                         assert!(older.ends.entry >= *end && older.ends.entry < seen, "{older}");
                         assert_eq!(older.seen.entry, seen, "{older}");
                         let text = older.to_string();
@@ -145,11 +145,11 @@ fn a_copy_from_before_the_session_is_refused_whatever_the_interval_is() {
         machine.rig.session.cut_power(&mut machine.rig.world);
         let right = images(&machine, &machine.devices);
         let answer = start_with(&mut machine, &of_session);
-        assert!(matches!(answer, Err(StartError::Refused(AdminError::OlderLog(_)))), "{answer:?}");
+        assert!(matches!(answer, Err(ArrayStartError::Refused(AdminError::OlderLog(_)))), "{answer:?}");
         machine.rig.world.cut_power();
         // This copy has everything up to the session, and nothing of the session.
         let answer = start_with(&mut machine, &at_rest);
-        let Err(StartError::Refused(AdminError::OlderLog(older))) = answer else { panic!("{answer:?}") };
+        let Err(ArrayStartError::Refused(AdminError::OlderLog(older))) = answer else { panic!("{answer:?}") };
         assert!(older.seen.entry == older.ends.entry && older.seen.generation > older.ends.generation, "{older:?}");
         assert!(older.to_string().contains("members have seen generation"), "{older}");
         machine.rig.world.cut_power();
@@ -189,7 +189,7 @@ fn an_older_copy_that_grows_does_not_become_the_right_one() {
     }
     let drives = machine.rig.drives.clone();
     let answer = machine.rig.world.assemble_of(&drives, false);
-    assert!(matches!(answer, Err(StartError::Refused(AdminError::OlderLog(_)))), "{answer:?}");
+    assert!(matches!(answer, Err(ArrayStartError::Refused(AdminError::OlderLog(_)))), "{answer:?}");
 }
 
 #[test]

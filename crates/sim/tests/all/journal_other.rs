@@ -5,7 +5,7 @@ use crate::support::journalled::{attach_journal, protect, Journalled, JOURNAL};
 use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminError, Session};
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::world::arrays::StartError;
+use openraid_sim::world::arrays::ArrayStartError;
 use openraid_sim::Shape;
 use openraid_units::Sectors;
 
@@ -28,7 +28,7 @@ fn cut_and_change(machine: &mut Journalled, other: &mut Vec<openraid_units::Driv
 #[track_caller]
 fn is_refused(machine: &mut Journalled) {
     match machine.rig.world.assemble(false) {
-        Err(StartError::Refused(AdminError::Refused(why))) => {
+        Err(ArrayStartError::Refused(AdminError::Refused(why))) => {
             assert!(why.contains("it is not the attached one"), "{why}");
         }
         other => panic!("{other:?}"),

@@ -6,7 +6,7 @@ use crate::support::{seeds, Case};
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass};
 use openraid_core::admin::{AdminError, JournalState, JournalStatus};
 use openraid_core::events::DriveError;
-use openraid_sim::world::arrays::StartError;
+use openraid_sim::world::arrays::ArrayStartError;
 use openraid_units::{ArrayId, DriveId, DriveLba, Nanos, Sectors};
 
 type CommandFilter = fn(&DriveCommand) -> bool;
@@ -90,9 +90,9 @@ fn joining(seed: u64) -> (Case, Machine) {
 }
 
 #[track_caller]
-fn is_refused(started: Result<ArrayId, StartError>) {
+fn is_refused(started: Result<ArrayId, ArrayStartError>) {
     match started {
-        Err(StartError::Refused(AdminError::NotPossible(why))) => {
+        Err(ArrayStartError::Refused(AdminError::NotPossible(why))) => {
             assert!(why.contains("take that device away, or restart the server"), "{why}");
         }
         other => panic!("{other:?}"),

@@ -13,7 +13,7 @@ use openraid_format::{
 use openraid_parity::Kernels;
 use openraid_sim::drive::{Defect, DriveSpec};
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::world::arrays::{plan_new, StartError};
+use openraid_sim::world::arrays::{plan_new, ArrayStartError};
 use openraid_sim::world::journal::JournalFault;
 use openraid_sim::{Rig, RigOptions, Shape, World};
 use openraid_units::{Bytes, DriveId, DriveLba, Sectors};
@@ -94,7 +94,7 @@ fn is_refused(mut machine: Journalled, devices: &[DriveId], expected: impl Fn(&J
         other => panic!("{other:?}"),
     }
     match machine.rig.world.assemble(false) {
-        Err(StartError::Refused(AdminError::Refused(why))) => assert!(why.contains("--journal"), "{why}"),
+        Err(ArrayStartError::Refused(AdminError::Refused(why))) => assert!(why.contains("--journal"), "{why}"),
         other => panic!("{other:?}"),
     }
     assert!(all_contents(&machine.rig.world) == before, "something was written");

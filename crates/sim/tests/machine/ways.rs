@@ -1,7 +1,7 @@
 //! Buses, channels and the parity engine as limits.
 
 use openraid_sim::machine::parts::{ParityCost, WayCost};
-use openraid_sim::machine::{ArrayLevel, HostIo, IoKind, MachineParts, Rate};
+use openraid_sim::machine::{ArrayLevel, HostIo, IoKind, MachineParts, TransferCost};
 use openraid_units::Nanos;
 
 use crate::support::{closed_loop, machine, one};
@@ -33,18 +33,19 @@ const BOTH: [IoKind; 2] = [IoKind::Read, IoKind::Write];
 
 #[test]
 fn each_direction_of_a_bus_has_its_own_ceiling_and_a_shared_bus_one_for_both() {
-    let two = WayCost { read: Rate::mb_per_second(500), write: Rate::mb_per_second(400), shared: None };
+    let two = WayCost { read: TransferCost::mb_per_second(500), write: TransferCost::mb_per_second(400), shared: None };
     let parts = MachineParts { host_way: two, ..MachineParts::default() };
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, READS), 500.0);
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 400.0);
     // Reads and writes do not wait for each other.
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, BOTH), 900.0);
-    let one = WayCost { read: Rate::FREE, write: Rate::FREE, shared: Some(Rate::mb_per_second(200)) };
+    let one =
+        WayCost { read: TransferCost::FREE, write: TransferCost::FREE, shared: Some(TransferCost::mb_per_second(200)) };
     let parts = MachineParts { host_way: one, ..MachineParts::default() };
     for kinds in [READS, WRITES, BOTH] {
         near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, kinds), 200.0);
     }
-    let both = WayCost { read: Rate::mb_per_second(180), write: Rate::mb_per_second(250), ..one };
+    let both = WayCost { read: TransferCost::mb_per_second(180), write: TransferCost::mb_per_second(250), ..one };
     let parts = MachineParts { host_way: both, ..MachineParts::default() };
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, READS), 180.0);
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 200.0);
@@ -52,7 +53,8 @@ fn each_direction_of_a_bus_has_its_own_ceiling_and_a_shared_bus_one_for_both() {
 
 #[test]
 fn a_bus_to_the_members_carries_redundancy_too() {
-    let way = WayCost { read: Rate::mb_per_second(1600), write: Rate::mb_per_second(1000), shared: None };
+    let way =
+        WayCost { read: TransferCost::mb_per_second(1600), write: TransferCost::mb_per_second(1000), shared: None };
     let parts = MachineParts { member_way: way, ..MachineParts::default() };
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 1000.0);
     near(rate(&parts, ArrayLevel::Raid1, 2, 65_536, WRITES), 500.0);
@@ -62,7 +64,7 @@ fn a_bus_to_the_members_carries_redundancy_too() {
 
 #[test]
 fn members_on_a_shared_channel_share_it() {
-    let shared = Some(Rate { setup: Nanos::ZERO, picos: 4000 });
+    let shared = Some(TransferCost { setup: Nanos::ZERO, picos: 4000 });
     let channel = WayCost { shared, ..WayCost::default() };
     let parts = |channels: usize| MachineParts { channels: vec![channel; channels], ..MachineParts::default() };
     near(rate(&parts(1), ArrayLevel::Raid0, 4, 4 * 65_536, READS), 250.0);
@@ -97,7 +99,8 @@ fn the_parity_engine_is_a_ceiling() {
 
 #[test]
 fn a_request_alone_takes_the_sum_of_its_parts() {
-    let way = WayCost { read: Rate::mb_per_second(1000), write: Rate::mb_per_second(1000), shared: None };
+    let way =
+        WayCost { read: TransferCost::mb_per_second(1000), write: TransferCost::mb_per_second(1000), shared: None };
     let parts = MachineParts { host_way: way, ..MachineParts::default() };
     let drive = Nanos::from_millis(3);
     let mut machine = machine(parts, ArrayLevel::Raid5, 4, drive);

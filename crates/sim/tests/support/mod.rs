@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use openraid_sim::fault::{report, Scenario, Tally, Verdict};
+use openraid_sim::fault::{report, RunTally, Scenario, Verdict};
 
 /// Whether this is the long run.
 pub fn soak() -> bool {
@@ -57,8 +57,8 @@ pub fn two_at_a_time<T: Send>(things: impl Iterator<Item = T> + Send, each: impl
 }
 
 /// Run the scenario of each seed; none of them may lose data. Returns the tally.
-pub fn unharmed(seeds: Range<u64>, scenario: impl Fn(u64) -> Scenario + Sync) -> Tally {
-    let tally = Mutex::new(Tally::default());
+pub fn unharmed(seeds: Range<u64>, scenario: impl Fn(u64) -> Scenario + Sync) -> RunTally {
+    let tally = Mutex::new(RunTally::default());
     let stories = Mutex::new(Vec::new());
     two_at_a_time(seeds, |seed| {
         let scenario = scenario(seed);

@@ -148,16 +148,16 @@ fn unknown_error_chunks_count_as_errors() {
 fn extents_come_as_far_as_they_are_there() {
     let status = request(5, STATUS, 0, 4096);
     let mut bytes = Vec::new();
-    let extents = [(512, 0), (512, 3), (3072, 0)].map(|(length, status)| Extent { length, status });
+    let extents = [(512, 0), (512, 3), (3072, 0)].map(|(length, status)| StatusExtent { length, status });
     server::chunk_status(&mut bytes, &status, MetaContext::Allocation, extents, false);
-    server::chunk_status(&mut bytes, &status, MetaContext::Degraded, [Extent { length: 4096, status: 0 }], true);
+    server::chunk_status(&mut bytes, &status, MetaContext::Degraded, [StatusExtent { length: 4096, status: 0 }], true);
     let mut client = ClientTransmission::new(session(true));
     let mut table = Table::of(&[status]);
     let (mut at, mut end, mut seen) = (0, 0, Vec::new());
     loop {
         let parsed = client.parse(&bytes[at..end], &mut table);
         if let ReplyEvent::Extents { context, records, .. } = &parsed.event {
-            seen.extend(Extent::from_wire(&bytes[at..][records.clone()]).map(|e| (*context, e.length, e.status)));
+            seen.extend(StatusExtent::from_wire(&bytes[at..][records.clone()]).map(|e| (*context, e.length, e.status)));
         }
         at += parsed.consumed;
         match parsed.event {

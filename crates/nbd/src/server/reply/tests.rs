@@ -22,7 +22,7 @@ fn request(command: Command, length: u64) -> Request {
 
 fn status(one: bool, length: u64, extents: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut out = b"before".to_vec();
-    let extents = extents.iter().map(|(length, status)| Extent { length: *length, status: *status });
+    let extents = extents.iter().map(|(length, status)| StatusExtent { length: *length, status: *status });
     let request = request(Command::BlockStatus { one }, length);
     chunk_status(&mut out, &request, MetaContext::Allocation, extents, true);
     assert_eq!(out[..6], *b"before");
@@ -30,7 +30,7 @@ fn status(one: bool, length: u64, extents: &[(u32, u32)]) -> Vec<(u32, u32)> {
     assert_eq!(chunk[..16], [0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(chunk[16..20], u32::try_from(chunk.len() - 20).unwrap().to_be_bytes());
     assert_eq!(chunk[20..24], [0, 0, 0, 1]);
-    Extent::from_wire(&chunk[24..]).map(|extent| (extent.length, extent.status)).collect()
+    StatusExtent::from_wire(&chunk[24..]).map(|extent| (extent.length, extent.status)).collect()
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn session() -> Session {
 }
 
 fn parser(session: &Session) -> Transmission {
-    Transmission::new(session, Tuning { inline_below: 8192, wait_for_small: true })
+    Transmission::new(session, PayloadTuning { inline_below: 8192, wait_for_small: true })
 }
 
 fn raw(flags: u16, kind: u16, offset: u64, length: u32) -> Vec<u8> {
@@ -212,7 +212,7 @@ fn part_of_a_small_payload_is_waited_for_or_announced() {
     let bytes = [raw(0, 1, 0, 512), vec![5; 511]].concat();
     let parsed = parser(&s).parse(&bytes);
     assert_eq!(parsed, Parsed { consumed: 0, event: TransmissionEvent::Incomplete { needed: 540 } });
-    let mut eager = Transmission::new(&s, Tuning { inline_below: 8192, wait_for_small: false });
+    let mut eager = Transmission::new(&s, PayloadTuning { inline_below: 8192, wait_for_small: false });
     let TransmissionEvent::Request(_, payload) = eager.parse(&bytes).event else { panic!() };
     assert_eq!(payload, Payload::Streaming { received: 28..539, remaining: 1 });
     assert_eq!((eager.payload_outstanding(), eager.buffer_min()), (1, 28));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::text::chance;
 use super::MachinePlan;
-use openraid::output::table::Table;
+use openraid::output::table::TextTable;
 use openraid::quantity::{figure, sold};
 
 /// Minimum gain of more drives, other drives or another bus in percent, to be called one.
@@ -225,7 +225,7 @@ pub(super) fn text(machines: &[PlannedMachine], across: &[String]) -> Vec<String
     let mut heads = vec!["MACHINE", "RECOMMENDED", "ROOM", "SPEED", "LOSS IN 5 YEARS, %"];
     let priced = machines.iter().any(|machine| machine.per_tb().is_some());
     heads.extend(priced.then_some("PRICE A TB"));
-    let mut table = Table::new(&heads);
+    let mut table = TextTable::new(&heads);
     for machine in machines {
         let of = |words: fn(&Possible) -> String| machine.chosen().map_or_else(|| "-".into(), words);
         let drives = if mixed(&machine.drive).len() > 1 {

@@ -7,7 +7,7 @@ use openraid_units::Bytes;
 use super::advice::possible;
 use super::{MachinePlan, Prices};
 use crate::laboratory::range_of;
-use openraid::output::table::Table;
+use openraid::output::table::TextTable;
 use openraid::quantity::{counted, figure, sold};
 
 /// If no part has a higher load than this, no part limits the array. The load itself is the limit, because it has too
@@ -53,7 +53,7 @@ pub(super) fn text(body: &MachinePlan, prices: &Prices, several_buses: bool) -> 
         "IN A YEAR, %",
         "IN 5 YEARS, %",
     ];
-    let (mut table, mut risk) = (Table::new(&heads), Table::new(&risks));
+    let (mut table, mut risk) = (TextTable::new(&heads), TextTable::new(&risks));
     let (mut impossible, mut failed) = (Vec::new(), Vec::new());
     for planned in &body.levels {
         match planned {
@@ -275,7 +275,7 @@ fn costs(body: &MachinePlan, prices: &Prices) -> Vec<String> {
     let mut heads = vec!["ARRAY", "WATTS IDLE", "WATTS", "kWh A YEAR", "WATTS A TB"];
     heads.extend(prices.drive.map(|_| "PRICE A TB"));
     heads.extend(prices.kwh.map(|_| "POWER, 5 YEARS"));
-    let mut table = Table::new(&heads);
+    let mut table = TextTable::new(&heads);
     for plan in plans {
         let Some(energy) = &plan.energy else { continue };
         let watts = |watts: f64| format!("{watts:.1}");

@@ -19,7 +19,7 @@ use crate::arguments::ReviewArguments;
 use openraid::exit::Failure;
 use openraid::in_process::InProcess;
 use openraid::members::{open_every, options};
-use openraid::output::progress::Progress;
+use openraid::output::progress::WorkProgress;
 use openraid::verb::Context;
 
 /// The system of cells whose drives are existing targets.
@@ -77,7 +77,8 @@ impl Bank<'_> {
 
     fn measure(&self, open: &OpenDrive<'_>) -> Result<ReviewResults, Failure> {
         let performance = self.performance(open);
-        let progress = Progress::counting("cells of drives side by side", performance.cells(&self.facts).len() as u64);
+        let progress =
+            WorkProgress::counting("cells of drives side by side", performance.cells(&self.facts).len() as u64);
         let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
         performance.real(&self.facts, |_, _, _| Err(self.gone("it is several")), || Ok(()), ended).map_err(|error| {
             Failure::failed(format!(

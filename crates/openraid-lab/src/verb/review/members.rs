@@ -43,10 +43,10 @@ use crate::arguments::{CacheWord, DriveCacheWord, ReviewArguments};
 use openraid::control::{Answerer as _, Command};
 use openraid::exit::Failure;
 use openraid::in_process::InProcess;
-use openraid::making::{CreateOptions, Shape};
+use openraid::making::{CreateOptions, NewShape};
 use openraid::members::{lasting_spec, open_every, options, written_spec};
 use openraid::model::HealthWord;
-use openraid::output::progress::Progress;
+use openraid::output::progress::WorkProgress;
 use openraid::quantity::human;
 use openraid::settings;
 use openraid::trial::quiet_service;
@@ -392,10 +392,10 @@ impl Bench<'_> {
         asked.map_or(default, |mib| Bytes::mib(u64::from(mib)))
     }
 
-    fn shape(&self, bed: Bed, names: &[String], assume_clean: bool) -> Result<Shape, Failure> {
+    fn shape(&self, bed: Bed, names: &[String], assume_clean: bool) -> Result<NewShape, Failure> {
         let level = bed.subject.level().unwrap_or(openraid_models::ArrayLevel::Single);
         let striped = words::md_level(level).is_some_and(|md| md.is_striped()) || level.has_spans();
-        Shape::of(&CreateOptions {
+        NewShape::of(&CreateOptions {
             name: &self.array,
             level,
             layout: None,
@@ -411,7 +411,7 @@ impl Bench<'_> {
         })
     }
 
-    fn facts(&self, bed: Bed, shape: &Shape, size: Sectors) -> TargetFacts {
+    fn facts(&self, bed: Bed, shape: &NewShape, size: Sectors) -> TargetFacts {
         let cache = self.cache_of(bed);
         let cache = if cache.is_zero() { "no cache".into() } else { format!("{} of cache", human(cache)) };
         let journal = self.journal.as_ref().filter(|_| bed.mode == Mode::Journal);
@@ -461,7 +461,7 @@ impl Bench<'_> {
         let cells = performance.cells(&facts);
         let missing =
             |cell: &&CellSpec| footprint(cell, facts.capacity.get()).is_ok() && self.store.get(cell).is_none();
-        let progress = Progress::counting(&format!("cells of {}", bed.key()), cells.len() as u64);
+        let progress = WorkProgress::counting(&format!("cells of {}", bed.key()), cells.len() as u64);
         let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
         if !cells.iter().any(|cell| missing(&cell)) {
             let closed = |_: &CellSpec, _, _| {
@@ -565,7 +565,7 @@ struct Array {
 }
 
 impl Array {
-    fn make(bench: &Bench<'_>, bed: Bed, shape: &Shape) -> Result<Self, Failure> {
+    fn make(bench: &Bench<'_>, bed: Bed, shape: &NewShape) -> Result<Self, Failure> {
         let specs = &bench.specs[..usize::from(bed.subject.members())];
         wipe(specs)?;
         let usual = Limits::default();
@@ -649,7 +649,7 @@ impl Array {
             if let Some(task) = task {
                 let words = format!("first sync of {subject}");
                 progress
-                    .get_or_insert_with(|| Progress::of_bytes_in_lines(&words, task.total_bytes))
+                    .get_or_insert_with(|| WorkProgress::of_bytes_in_lines(&words, task.total_bytes))
                     .at(task.done_bytes);
             }
             thread::sleep(LOOK);

@@ -6,7 +6,7 @@ use openraid_methods::report::assemble::Rating;
 use openraid_methods::review::{MethodOutcome, ReviewResults};
 use serde::Serialize;
 
-use openraid::output::table::Table;
+use openraid::output::table::TextTable;
 use openraid::quantity::figure;
 
 /// An array with its rating.
@@ -101,7 +101,7 @@ pub(super) fn text(ranking: &[Ranked], results: &ReviewResults) -> Vec<String> {
     for group in ranking.chunk_by(same) {
         let first = &group[0];
         lines.push(format!("{} {}, by {}: {}", first.method, first.title, first.scheme, first.formula));
-        let mut table = Table::new(&["", "ARRAY", "RATING"]).indented(2);
+        let mut table = TextTable::new(&["", "ARRAY", "RATING"]).indented(2);
         for ranked in group {
             table.row([ranked.place.to_string(), ranked.array.clone(), figure(ranked.rating)]);
         }

@@ -16,7 +16,7 @@ use super::drives::open_one;
 use super::{guard, target, ReviewTask};
 use crate::arguments::ReviewArguments;
 use openraid::exit::Failure;
-use openraid::output::progress::Progress;
+use openraid::output::progress::WorkProgress;
 use openraid::quantity::human;
 use openraid::verb::{typed_line, Context};
 
@@ -69,7 +69,7 @@ pub(super) fn review(
         )
     };
     let performance = wanted.performance(suite, &store, &stamp);
-    let progress = Progress::counting("cells", performance.cells(&facts).len() as u64);
+    let progress = WorkProgress::counting("cells", performance.cells(&facts).len() as u64);
     let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
     performance.real(&facts, |_, bytes, outstanding| open(bytes, outstanding), || Ok(()), ended).map_err(|error| {
         let kept = arguments.out.join("cells");
@@ -167,7 +167,7 @@ pub(super) fn fill(
     }
     let mut target = open(FILL_BYTES, FILL_DEPTH)?;
     let capacity = target.facts().capacity.get();
-    let progress = Progress::of_bytes_in_lines("filling", capacity * FILL_ROUNDS);
+    let progress = WorkProgress::of_bytes_in_lines("filling", capacity * FILL_ROUNDS);
     openraid_methods::run::fill(&mut *target, FILL_BYTES, FILL_DEPTH, FILL_ROUNDS, |bytes| progress.at(bytes))
         .map_err(Failure::failed)?;
     write_atomically(mark, which.as_bytes()).map_err(Failure::failed)

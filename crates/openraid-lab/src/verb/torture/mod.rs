@@ -7,7 +7,7 @@ pub mod tables;
 use std::time::{Duration, Instant};
 
 use openraid_sim::fault::shrink::shrink;
-use openraid_sim::fault::{Bug, Mode, Report, Scenario, Tally, Verdict};
+use openraid_sim::fault::{Bug, Mode, Report, RunTally, Scenario, Verdict};
 use openraid_sim::words::count;
 use openraid_sys::Signals;
 use serde::Serialize;
@@ -15,8 +15,8 @@ use serde::Serialize;
 use crate::arguments::TortureArguments;
 use crate::swarm::Swarm;
 use openraid::exit::{Exit, Failure, Outcome};
-use openraid::output::progress::Progress;
-use openraid::output::table::Table;
+use openraid::output::progress::WorkProgress;
+use openraid::output::table::TextTable;
 use openraid::output::{is_error_terminal, warn, Output};
 use openraid::quantity::human_seconds;
 use openraid::verb::Context;
@@ -110,7 +110,7 @@ pub fn run(arguments: &TortureArguments, context: &Context) -> Outcome {
 
 fn named(name: &str) -> Result<Bug, Failure> {
     Bug::named(name).ok_or_else(|| {
-        let mut table = Table::plain().indented(2);
+        let mut table = TextTable::plain().indented(2);
         for bug in Bug::ALL {
             table.row([bug.name(), bug.text()]);
         }
@@ -121,7 +121,7 @@ fn named(name: &str) -> Result<Bug, Failure> {
 /// The results of many runs.
 struct Many {
     bug: Option<Bug>,
-    tally: Tally,
+    tally: RunTally,
     lost: Vec<LostBody>,
     /// Seeds of runs that show the planted bug.
     found: Vec<u64>,
@@ -157,7 +157,7 @@ fn carry_out(arguments: &TortureArguments, bug: Option<Bug>) -> Result<Many, Fai
     let mut watch = Watch::new(time, last.saturating_sub(first).saturating_add(1));
     let mut many = Many {
         bug,
-        tally: Tally::default(),
+        tally: RunTally::default(),
         lost: Vec::new(),
         found: Vec::new(),
         last: first,
@@ -232,15 +232,15 @@ fn note(many: &mut Many, scenario: &Scenario, report: &Report, watch: &Watch) {
 struct Watch {
     begun: Instant,
     time: Option<Duration>,
-    progress: Progress,
+    progress: WorkProgress,
     reported_at: Instant,
 }
 
 impl Watch {
     fn new(time: Option<Duration>, seeds: u64) -> Self {
         let progress = match time {
-            Some(time) => Progress::counting("torture, seconds", time.as_secs()),
-            None => Progress::counting("torture, runs", seeds),
+            Some(time) => WorkProgress::counting("torture, seconds", time.as_secs()),
+            None => WorkProgress::counting("torture, runs", seeds),
         };
         let now = Instant::now();
         Self { begun: now, time, progress, reported_at: now }

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use openraid_sim::fault::scenario::Action;
-use openraid_sim::fault::verdict::{Ends, Kind, Line};
-use openraid_sim::fault::{Fault, Mode, Phase, Tally};
+use openraid_sim::fault::verdict::{Ends, Kind, TallyLine};
+use openraid_sim::fault::{Fault, Mode, Phase, RunTally};
 use openraid_sim::words::count;
 use serde::Serialize;
 
 use super::{Ending, LostBody, Many};
-use openraid::output::table::Table;
+use openraid::output::table::TextTable;
 
 /// Maximum number of lost runs that are printed; the document has all of them.
 const LOST_TOLD_MAX: usize = 20;
@@ -156,7 +156,7 @@ pub struct TortureBody {
 pub(super) fn body(many: &Many, first: u64) -> TortureBody {
     let tally = &many.tally;
     let line =
-        |(line, ends): (&Line, &Ends)| LineBody::new(line.mode, Some(line.fault), line.policy, &line.level, ends);
+        |(line, ends): (&TallyLine, &Ends)| LineBody::new(line.mode, Some(line.fault), line.policy, &line.level, ends);
     let kind = |(kind, ends): (&Kind, &Ends)| LineBody::new(kind.mode, None, kind.policy, &kind.level, ends);
     let pair = |((fault, phase), times): (&(Fault, Phase), &u64)| PairBody {
         fault: fault.to_string(),
@@ -307,12 +307,12 @@ fn cell(ends: Ends) -> String {
 
 /// A table with policies as columns.
 struct ByPolicy {
-    table: Table,
+    table: TextTable,
     policies: Vec<&'static str>,
 }
 
 impl ByPolicy {
-    fn new(what: &'static str, tally: &Tally) -> Self {
+    fn new(what: &'static str, tally: &RunTally) -> Self {
         let used = |policy: &str| tally.kinds.keys().any(|kind| kind.policy == policy);
         let (mut policies, mut heads) = (Vec::new(), vec![what]);
         for (place, (policy, head)) in POLICIES.into_iter().enumerate() {
@@ -325,7 +325,7 @@ impl ByPolicy {
             }
         }
         heads.push("ALL");
-        Self { table: Table::new(&heads), policies }
+        Self { table: TextTable::new(&heads), policies }
     }
 
     fn row(&mut self, what: String, ends: impl Fn(&str) -> Ends) {
@@ -347,11 +347,11 @@ fn sum<'a>(ends: impl Iterator<Item = &'a Ends>) -> Ends {
     all
 }
 
-fn of_kinds(tally: &Tally, wanted: impl Fn(&Kind) -> bool) -> Ends {
+fn of_kinds(tally: &RunTally, wanted: impl Fn(&Kind) -> bool) -> Ends {
     sum(tally.kinds.iter().filter(|(kind, _)| wanted(kind)).map(|(_, ends)| ends))
 }
 
-fn by_fault(tally: &Tally) -> String {
+fn by_fault(tally: &RunTally) -> String {
     let mut table = ByPolicy::new("FAULT", tally);
     let faults: BTreeSet<Fault> = tally.lines.keys().map(|line| line.fault).collect();
     for fault in faults {
@@ -372,7 +372,7 @@ fn by_fault(tally: &Tally) -> String {
     table.table.text()
 }
 
-fn by_level(tally: &Tally) -> String {
+fn by_level(tally: &RunTally) -> String {
     let mut table = ByPolicy::new("LEVEL", tally);
     let levels: BTreeSet<&String> = tally.kinds.keys().map(|kind| &kind.level).collect();
     for level in levels {
@@ -392,11 +392,11 @@ const ENDS: [(&str, &[Fault]); 5] = [
 ];
 
 /// Phases by the fault that happened in them.
-fn by_phase(tally: &Tally) -> String {
+fn by_phase(tally: &RunTally) -> String {
     let mut heads = vec!["PHASE"];
     heads.extend(ENDS.iter().map(|(head, _)| *head));
     heads.push("OTHER");
-    let mut table = Table::new(&heads);
+    let mut table = TextTable::new(&heads);
     let named = |fault: Fault| ENDS.iter().any(|(_, faults)| faults.contains(&fault));
     for phase in Phase::ALL {
         let times = |wanted: &dyn Fn(Fault) -> bool| -> u64 {
@@ -416,9 +416,9 @@ fn by_phase(tally: &Tally) -> String {
 }
 
 /// Faults by the background task that ran.
-fn by_task(tally: &Tally) -> String {
+fn by_task(tally: &RunTally) -> String {
     let tasks: BTreeSet<&str> = tally.tasks.keys().map(|(_, task)| *task).collect();
-    let mut table = Table::new(&["FAULT"].into_iter().chain(tasks.iter().copied()).collect::<Vec<_>>());
+    let mut table = TextTable::new(&["FAULT"].into_iter().chain(tasks.iter().copied()).collect::<Vec<_>>());
     for fault in Fault::ALL.iter().filter(|fault| **fault != Fault::None) {
         let times = |task: &&str| tally.tasks.get(&(*fault, *task)).copied().unwrap_or(0).to_string();
         table.row(std::iter::once(fault.to_string()).chain(tasks.iter().map(times)));
@@ -427,9 +427,9 @@ fn by_task(tally: &Tally) -> String {
 }
 
 /// Actions by the state of a member before them.
-fn by_state(tally: &Tally) -> String {
+fn by_state(tally: &RunTally) -> String {
     let states: BTreeSet<&str> = tally.states.keys().map(|(state, _)| *state).collect();
-    let mut table = Table::new(&["ACTION"].into_iter().chain(states.iter().copied()).collect::<Vec<_>>());
+    let mut table = TextTable::new(&["ACTION"].into_iter().chain(states.iter().copied()).collect::<Vec<_>>());
     let actions: BTreeSet<&str> = Action::all_words().collect();
     for action in actions {
         let times = |state: &&str| tally.states.get(&(*state, action)).copied().unwrap_or(0).to_string();
@@ -439,8 +439,8 @@ fn by_state(tally: &Tally) -> String {
 }
 
 /// Fault by policy by level, one line each.
-fn cross(tally: &Tally) -> String {
-    let mut table = Table::new(&["RUNS", "FAULT", "POLICY", "LEVEL", "SURVIVED", "NOT PROMISED", "LOST"]);
+fn cross(tally: &RunTally) -> String {
+    let mut table = TextTable::new(&["RUNS", "FAULT", "POLICY", "LEVEL", "SURVIVED", "NOT PROMISED", "LOST"]);
     let counts = |ends: &Ends| [ends.survived, ends.not_promised, ends.lost].map(|count| count.to_string());
     for (line, ends) in &tally.lines {
         let words = [line.mode.to_string(), line.fault.to_string(), line.policy.into(), line.level.clone()];
@@ -463,11 +463,11 @@ mod tests {
         Ends { survived, not_promised, lost }
     }
 
-    fn tally() -> Tally {
-        let mut tally = Tally::default();
+    fn tally() -> RunTally {
+        let mut tally = RunTally::default();
         let mut run = |mode, fault, policy: &'static str, level: &str, ends: Ends| {
             let level = level.to_owned();
-            tally.lines.insert(Line { mode, fault, policy, level: level.clone() }, ends);
+            tally.lines.insert(TallyLine { mode, fault, policy, level: level.clone() }, ends);
             tally.kinds.entry(Kind { mode, policy, level }).or_default().add(ends);
             tally.ends.add(ends);
             tally.runs += ends.runs();

@@ -12,7 +12,7 @@ use openraid_status::EventName;
 
 use super::{line, Batch, SEND_TIME_MAX, SINGLES_MAX};
 use crate::alarms::AlarmModel;
-use crate::events::Level;
+use crate::events::Severity;
 
 /// Interval of the checks for the end of the program.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -43,7 +43,7 @@ pub(super) fn send(program: &Path, batch: &Batch) -> Result<(), String> {
 }
 
 /// The words for the beginning of a state, if the program was not called for it, and for its end.
-fn events(alarm: &AlarmModel, known: Option<Level>) -> impl Iterator<Item = &str> {
+fn events(alarm: &AlarmModel, known: Option<Severity>) -> impl Iterator<Item = &str> {
     let is_over = alarm.until_seconds.is_some();
     let is_rebuild = matches!(alarm.what.event.as_str(), "RebuildStarted" | "ResyncStarted");
     let begins = if is_rebuild { EventName::RebuildStarted.word() } else { &alarm.what.event };

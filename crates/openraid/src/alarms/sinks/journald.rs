@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{line, Batch, SEND_TIME_MAX};
 use crate::alarms::AlarmModel;
-use crate::events::Level;
+use crate::events::Severity;
 
 pub(super) fn send(socket: &Path, batch: &Batch) -> Result<(), String> {
     let refused = |error: std::io::Error| format!("{}: {error}", socket.display());
@@ -19,9 +19,9 @@ fn entry(alarm: &AlarmModel) -> String {
     // The levels of syslog: crit, warning, info; an end is a notice.
     let priority = match (alarm.until_seconds, alarm.what.level) {
         (Some(_), _) => 5,
-        (None, Level::Critical) => 2,
-        (None, Level::Warning) => 4,
-        (None, Level::Info) => 6,
+        (None, Severity::Critical) => 2,
+        (None, Severity::Warning) => 4,
+        (None, Severity::Info) => 6,
     };
     let plain = |text: &str| text.replace(['\n', '\r'], " ");
     let mut entry = format!(

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use openraid_config::{DesiredSink, SinkKind};
 
-use crate::events::Level;
+use crate::events::Severity;
 use crate::quantity::{counted, one_line};
 use openraid_status::alarm::AlarmModel;
 
@@ -42,12 +42,12 @@ pub struct Batch {
     /// The alarms, the oldest first. There is at least one.
     pub alarms: Vec<AlarmModel>,
     /// For each of them the level at which the sink has it as a state that holds. It has not got the beginning of the others.
-    pub known: Vec<Option<Level>>,
+    pub known: Vec<Option<Severity>>,
 }
 
 impl Batch {
     /// The alarms, and the level at which the sink has each.
-    fn with_known(&self) -> impl Iterator<Item = (&AlarmModel, Option<Level>)> {
+    fn with_known(&self) -> impl Iterator<Item = (&AlarmModel, Option<Severity>)> {
         self.alarms.iter().zip(self.known.iter().copied())
     }
 

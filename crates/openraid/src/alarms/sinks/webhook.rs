@@ -8,7 +8,7 @@ use ureq::Agent;
 
 use super::{Batch, SEND_TIME_MAX};
 use crate::alarms::AlarmModel;
-use crate::events::Level;
+use crate::events::Severity;
 
 /// An alert that holds ends by itself after this time, four times the interval at which it is sent again, as Prometheus has it.
 const STANDS_SECONDS: u64 = 240;
@@ -52,7 +52,7 @@ fn document(batch: &Batch) -> Value {
 }
 
 /// The alert of an alarm, and the end of the one that the receiver has at another level: the level is a label.
-fn alerts((alarm, known): (&AlarmModel, Option<Level>), batch: &Batch) -> Vec<Value> {
+fn alerts((alarm, known): (&AlarmModel, Option<Severity>), batch: &Batch) -> Vec<Value> {
     let stands = batch.now + STANDS_SECONDS;
     // An alert that has ended when it arrives is told to no receiver.
     let ends = alarm.until_seconds.filter(|_| known.is_some()).unwrap_or(stands);
@@ -62,7 +62,7 @@ fn alerts((alarm, known): (&AlarmModel, Option<Level>), batch: &Batch) -> Vec<Va
 }
 
 /// The labels identify an alert: they stay the same while the state lasts, also if its array is renamed.
-fn alert(alarm: &AlarmModel, level: Level, ends: u64, host: &str) -> Value {
+fn alert(alarm: &AlarmModel, level: Severity, ends: u64, host: &str) -> Value {
     let what = &alarm.what;
     let mut labels = json!({ "alertname": what.event, "severity": level.word(), "instance": host });
     let span = what.span.map(|span| span.to_string());

@@ -23,7 +23,7 @@ use crate::checks::CheckWord;
 use crate::control::{Answerer, Command};
 use crate::demo::client::DemoClient;
 use crate::in_process::InProcess;
-use crate::making::{CreateOptions, Shape};
+use crate::making::{CreateOptions, NewShape};
 use crate::members::{open_every, options, spec};
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{mdstat, text};
@@ -184,7 +184,7 @@ impl Lab {
             ppl: false,
             minor: MinorVersion::V1_2,
         };
-        let shape = Shape::of(&creation).expect("a shape");
+        let shape = NewShape::of(&creation).expect("a shape");
         let specs: Vec<_> = names.iter().map(|name| spec(name).expect("a name")).collect();
         let opened = open_every(&specs, options(Use::Exclusive)).expect("members");
         let sizes: Vec<Sectors> = opened.iter().map(|(opened, _)| opened.info.capacity).collect();
@@ -288,9 +288,9 @@ fn faulty(array: &ArrayModel) -> impl Iterator<Item = String> + '_ {
 
 /// The differences from the table.
 #[derive(Default)]
-pub(super) struct Wrong(Vec<String>);
+pub(super) struct MatrixDifferences(Vec<String>);
 
-impl Wrong {
+impl MatrixDifferences {
     pub(super) fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, found: T, wanted: T) {
         if found != wanted {
             self.0.push(format!("{what}: {found:?}, not {wanted:?}"));
@@ -318,7 +318,7 @@ fn figures(text: &str) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn check_model(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
+fn check_model(wrong: &mut MatrixDifferences, case: &Case, array: &ArrayModel) {
     let name = case.name;
     let health = match array.health {
         HealthWord::Optimal => "optimal",
@@ -347,7 +347,13 @@ fn check_model(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
 }
 
 /// A file that is deleted while it is served is named everywhere.
-fn check_displaced(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: Option<&Value>, of_drives: (u64, u64)) {
+fn check_displaced(
+    wrong: &mut MatrixDifferences,
+    case: &Case,
+    array: &ArrayModel,
+    shown: Option<&Value>,
+    of_drives: (u64, u64),
+) {
     let wanted = case.orders.iter().filter(|order| order.starts_with("unlink:")).count();
     let words = "NOTHING IS AT ITS PATH ANY MORE";
     let name = case.name;
@@ -368,7 +374,7 @@ fn check_displaced(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: Op
 }
 
 /// Without arrays the console still says that an alarm is open, and leads to it.
-fn check_empty(wrong: &mut Wrong, empty: &Value, unreadable: &Value) {
+fn check_empty(wrong: &mut MatrixDifferences, empty: &Value, unreadable: &Value) {
     let says = |header: &Value, words: &str| header["text"].as_str().is_some_and(|text| text.contains(words));
     let leads = |header: &Value| header["links"].as_array().is_some_and(|links| links.contains(&"#/events".into()));
     wrong.same("the console without arrays", (says(empty, "No array is served."), says(empty, "open.")), (true, false));
@@ -380,7 +386,7 @@ fn check_empty(wrong: &mut Wrong, empty: &Value, unreadable: &Value) {
 }
 
 /// The button of a next step leads to the array and the member that its command line names. A line that no shell reads the same way has none.
-fn check_steps(wrong: &mut Wrong, steps: &Value) {
+fn check_steps(wrong: &mut MatrixDifferences, steps: &Value) {
     let mut leads = 0;
     for (word, step) in HOSTILE.iter().zip(steps.as_array().expect("a list")) {
         if !step.is_null() {
@@ -392,7 +398,7 @@ fn check_steps(wrong: &mut Wrong, steps: &Value) {
 }
 
 /// The console writes the instance of a unit as systemd does, if systemd is here to ask.
-fn check_instances(wrong: &mut Wrong, shown: &Value) {
+fn check_instances(wrong: &mut MatrixDifferences, shown: &Value) {
     let names = HOSTILE.iter().zip(shown.as_array().expect("a list"));
     for (name, instance) in names.filter(|(name, _)| !name.is_empty()) {
         if let Ok(escaped) = Program::new("systemd-escape").args(["--", name]).output() {
@@ -402,7 +408,7 @@ fn check_instances(wrong: &mut Wrong, shown: &Value) {
     }
 }
 
-fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str) {
+fn check_words(wrong: &mut MatrixDifferences, case: &Case, array: &ArrayModel, listed: &str) {
     let word = case.word();
     let line = listed.lines().find(|line| line.split_whitespace().next() == Some(case.name)).unwrap_or_default();
     wrong.same(
@@ -470,7 +476,7 @@ pub(super) fn of_console(script: &str, arguments: &[&str], input: &str) -> Optio
     Some(serde_json::from_slice(&done.stdout).expect("JSON"))
 }
 
-fn check_console(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: &Value) {
+fn check_console(wrong: &mut MatrixDifferences, case: &Case, array: &ArrayModel, shown: &Value) {
     let text = |page: &str| shown[page].as_str().expect("a text");
     for page in ["header", "overview", "array"] {
         let what = format!("{}, the console's {page}", case.name);
@@ -499,7 +505,13 @@ fn check_console(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: &Val
 }
 
 /// What to do about an array that is wanted and not there: each interface gives the same line.
-fn check_offline(wrong: &mut Wrong, case: &Case, array: &ArrayModel, volume: &Value, shown: Option<&Value>) {
+fn check_offline(
+    wrong: &mut MatrixDifferences,
+    case: &Case,
+    array: &ArrayModel,
+    volume: &Value,
+    shown: Option<&Value>,
+) {
     let (name, doctor) = (case.name, format!("openraid doctor {}", case.name));
     let next = array.next_step.as_ref().map(|step| step.command.clone());
     wrong.same(&format!("{name}, next step of the API"), next, Some(doctor.clone()));
@@ -517,7 +529,7 @@ fn check_offline(wrong: &mut Wrong, case: &Case, array: &ArrayModel, volume: &Va
     }
 }
 
-fn check_sentence(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
+fn check_sentence(wrong: &mut MatrixDifferences, case: &Case, array: &ArrayModel) {
     let word = case.word();
     let begin = format!("{} is {word}", case.name);
     wrong.same(&array.sentence, array.sentence.starts_with(&begin), true);
@@ -533,7 +545,7 @@ fn check_sentence(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
     wrong.same(&array.sentence, array.sentence.contains(&format!(" is {}.", state.trim())), true);
 }
 
-fn check_metrics(wrong: &mut Wrong, case: &Case, array: &ArrayModel, figures: &BTreeMap<String, u64>) {
+fn check_metrics(wrong: &mut MatrixDifferences, case: &Case, array: &ArrayModel, figures: &BTreeMap<String, u64>) {
     let name = case.name;
     let mut same = |line: String, wanted: u64| wrong.same(&line, figures.get(&line).copied(), Some(wanted));
     for health in ["optimal", "degraded", "failed", "offline"] {
@@ -565,7 +577,7 @@ fn check_metrics(wrong: &mut Wrong, case: &Case, array: &ArrayModel, figures: &B
     wrong.same(&format!("{name}, tasks of the metrics"), tasks, usize::from(case.task.is_some()));
 }
 
-fn check_redfish(wrong: &mut Wrong, case: &Case, volume: &Value) {
+fn check_redfish(wrong: &mut MatrixDifferences, case: &Case, volume: &Value) {
     let health = match case.health {
         "optimal" => "OK",
         "degraded" => "Warning",
@@ -584,7 +596,7 @@ fn check_redfish(wrong: &mut Wrong, case: &Case, volume: &Value) {
 }
 
 /// The console's button for the light of a drive asks for the first member that has a drive, and then to switch it off.
-fn check_light(wrong: &mut Wrong, arrays: &[ArrayModel], orders: &Value) {
+fn check_light(wrong: &mut MatrixDifferences, arrays: &[ArrayModel], orders: &Value) {
     let drive = |array: &ArrayModel| array.members.iter().find_map(|member| member.member.as_ref().and(member.drive));
     let (array, drive) = arrays.iter().find_map(|array| Some((array, drive(array)?))).expect("an array with a drive");
     let order = |off: bool| {
@@ -627,7 +639,7 @@ fn arrays_after_failures(server: &Server) -> Vec<ArrayModel> {
     }
 }
 
-fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
+fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> MatrixDifferences {
     let options = Options {
         kept: None,
         listen: ([127, 0, 0, 1], 0).into(),
@@ -640,7 +652,7 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
     };
     let management = super::start(server, options).expect("it listens");
     let (url, token) = (management.url(), management.token(openraid_status::Role::ReadOnly));
-    let mut wrong = Wrong::default();
+    let mut wrong = MatrixDifferences::default();
     let arrays = arrays_after_failures(server);
     let listed = crate::verb::list::text(&arrays, &[]);
     let document = json(&format!("{url}api/v1/arrays"), &token);

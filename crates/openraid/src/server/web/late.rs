@@ -10,7 +10,7 @@ use super::super::news::plain;
 use super::super::Server;
 use super::start;
 use crate::alarms::Condition;
-use crate::events::Level;
+use crate::events::Severity;
 
 /// Pause between two attempts to start the interfaces.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -66,7 +66,7 @@ impl Server {
     pub(in crate::server) fn console_conditions(&self) -> Vec<Condition> {
         let of = |member: &str, text: String| Condition {
             member: Some(member.to_owned()),
-            level: Level::Critical,
+            level: Severity::Critical,
             ..Condition::of_server(EventName::StartProblem, text)
         };
         let late = self.console_trouble().map(|why| of("console", format!("the console does not run: {why}")));

@@ -13,7 +13,7 @@ use super::super::members::{check_free, contents};
 use super::super::view::{class_word, survives_losses};
 use super::super::{Server, ServerAccess};
 use crate::exit::Failure;
-use crate::making::{CreateOptions, Shape};
+use crate::making::{CreateOptions, NewShape};
 use crate::members::{lasting_spec, open_every, options};
 use crate::quantity;
 use crate::settings;
@@ -23,7 +23,7 @@ use crate::words::{self, layout_text};
 
 /// The plan for a creation.
 struct CreationPlan {
-    shape: Shape,
+    shape: NewShape,
     plans: Vec<Assembly>,
     members: Vec<(OpenedMember, ProbedMember)>,
     holds: Vec<String>,
@@ -33,7 +33,7 @@ fn planned(creation: &Creation, usage: Use) -> Result<CreationPlan, Failure> {
     let level = words::level(&creation.level).map_err(Failure::usage)?;
     let name = words::array_name(&creation.name).map_err(Failure::usage)?;
     let chunk = creation.chunk.as_deref().map(quantity::sectors).transpose().map_err(Failure::usage)?;
-    let shape = Shape::of(&CreateOptions {
+    let shape = NewShape::of(&CreateOptions {
         name: &name,
         level,
         layout: None,

@@ -10,7 +10,7 @@ use openraid_status::Role;
 use serde_json::{json, Value};
 
 use super::super::Server;
-use super::interface_matrix::{of_console, Wrong};
+use super::interface_matrix::{of_console, MatrixDifferences};
 use crate::server::desired::InForce;
 
 /// Sinks and schedules of a file: their rows have buttons.
@@ -27,7 +27,7 @@ every = \"7d\"
 const KEPT: &str = r#"{"name": "kept", "task": "check", "every": "7d"}"#;
 
 /// Compare what the roles find with their rights.
-pub(super) fn check(wrong: &mut Wrong, server: &Arc<Server>, management: &Management, folder: &Path) {
+pub(super) fn check(wrong: &mut MatrixDifferences, server: &Arc<Server>, management: &Management, folder: &Path) {
     let path = folder.join("openraid.toml");
     fs::write(&path, FILE).expect("room");
     let desired = crate::desired::load(&path).expect("a configuration");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use openraid_core::actions::{Notice, NoticeKind};
 use openraid_runtime::service::{Service, ServiceEvent};
-use openraid_sys::Signal;
+use openraid_sys::ProcessSignal;
 use serde::Serialize;
 
 use super::super::Context;
@@ -107,7 +107,7 @@ impl Attendance<'_> {
                             self.server.keep_mark(array);
                         }
                         ServiceEvent::AwaitsMark(_) => self.server.follow_marks(),
-                        ServiceEvent::Signal(Signal::HangUp) => self.begin_reload(),
+                        ServiceEvent::Signal(ProcessSignal::HangUp) => self.begin_reload(),
                         ServiceEvent::Signal(_) => notifier.stopping(),
                         _ => {}
                     }

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use openraid_sys::{listen_patiently, Epoll, Errno, Events, Interest, KeptServer, ListenPlace, Listener};
-use openraid_sys::{NetError, Signal, Signals, FIRST_KEPT};
+use openraid_sys::{NetError, ProcessSignal, Signals, FIRST_KEPT};
 
 use super::super::Context;
 use super::doors::Addresses;
@@ -150,7 +150,7 @@ impl Keeper {
         loop {
             epoll.wait(&mut events, None)?;
             while let Some(signal) = self.signals.next_signal() {
-                self.stopping |= signal != Signal::HangUp;
+                self.stopping |= signal != ProcessSignal::HangUp;
                 server.send(signal);
             }
             if events.iter().any(|event| event.token == END) {

@@ -16,11 +16,11 @@ use openraid_core::events::RequestKind;
 use openraid_core::limits::REQUEST_BYTES_MAX;
 use openraid_nbd::limits::INLINE_PAYLOAD_MAX;
 use openraid_nbd::server::{
-    chunk_data, chunk_status, simple, CloseReason, Handshake, HandshakeEvent, Parsed, Payload as Place, Policy,
-    Session, Transmission, TransmissionEvent, Tuning,
+    chunk_data, chunk_status, simple, CloseReason, Handshake, HandshakeEvent, Parsed, Payload as Place, PayloadTuning,
+    Policy, Session, Transmission, TransmissionEvent,
 };
 use openraid_nbd::{
-    BlockSizes, Command, ContextSet, Cookie, ExportFlags, ExportInfo, Extent, MetaContext, NbdError, Request,
+    BlockSizes, Command, ContextSet, Cookie, ExportFlags, ExportInfo, MetaContext, NbdError, Request, StatusExtent,
     REQUEST_BYTES,
 };
 use openraid_sys::PoolRange;
@@ -103,7 +103,7 @@ impl NbdWire {
     }
 
     fn serve(&mut self, session: Session, catalog: &Catalog<'_>) -> WireEvent {
-        let parser = Transmission::new(&session, Tuning::default());
+        let parser = Transmission::new(&session, PayloadTuning::default());
         let array = catalog.offers.list()[session.export].array;
         self.phase = Phase::Serving(Box::new(Serving { session, parser, array, payload: None, streams: false }));
         WireEvent::Chosen(ConnectionRole::Client(array))
@@ -339,7 +339,7 @@ fn push_extents(state: ArrayExtent, session: &Session, request: &Request, out: &
     for (number, context) in session.contexts.iter().enumerate() {
         let last = number + 1 == count;
         match context {
-            MetaContext::Allocation => chunk_status(out, request, context, [Extent { length, status: 0 }], last),
+            MetaContext::Allocation => chunk_status(out, request, context, [StatusExtent { length, status: 0 }], last),
             MetaContext::Degraded => {
                 chunk_status(out, request, context, degraded(state, request.offset.get(), length), last);
             }
@@ -348,12 +348,12 @@ fn push_extents(state: ArrayExtent, session: &Session, request: &Request, out: &
 }
 
 /// The two extents of a range; one of them may be empty.
-fn degraded(state: ArrayExtent, offset: u64, length: u32) -> [Extent; 2] {
+fn degraded(state: ArrayExtent, offset: u64, length: u32) -> [StatusExtent; 2] {
     let RestReport { degraded, lost } = state.rest;
-    let rest = if degraded { Extent::DEGRADED } else { 0 } | if lost { Extent::LOST } else { 0 };
+    let rest = if degraded { StatusExtent::DEGRADED } else { 0 } | if lost { StatusExtent::LOST } else { 0 };
     let whole = state.whole.saturating_sub(offset).min(u64::from(length));
     let whole = u32::try_from(whole).expect("no more than a length");
-    [Extent { length: whole, status: 0 }, Extent { length: length - whole, status: rest }]
+    [StatusExtent { length: whole, status: 0 }, StatusExtent { length: length - whole, status: rest }]
 }
 
 /// The announcement of an array. Any byte can be addressed; the sizes are advice.

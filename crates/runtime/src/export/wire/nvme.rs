@@ -22,7 +22,7 @@ use super::{
 use crate::export::offers::Offer;
 use crate::hosts::HostRequest;
 use crate::limits::RECEIVE_BYTES_SCARCE;
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 const _: () = assert!(RECEIVE_BYTES_SCARCE > HostQueue::<Transfer>::BUFFER_MIN);
 
@@ -109,7 +109,7 @@ impl NvmeShared {
     }
 
     pub(super) fn next_errand(&mut self) -> Option<SharedErrand> {
-        let key = |connection: ConnectionId| Key::from_token(Token(connection.0));
+        let key = |connection: ConnectionId| SlabKey::from_token(Token(connection.0));
         self.target.next_errand().map(|errand| match errand {
             Errand::Deliver(connection) => SharedErrand::Deliver(key(connection)),
             Errand::Close(connection) => SharedErrand::Close(key(connection)),
@@ -136,7 +136,7 @@ pub struct NvmeWire {
 
 impl NvmeWire {
     /// A connection that was accepted at this port, on this address.
-    pub(super) fn new(shared: &NvmeShared, connection: Key, port: PortId, local: IpAddr) -> Self {
+    pub(super) fn new(shared: &NvmeShared, connection: SlabKey, port: PortId, local: IpAddr) -> Self {
         let connection = ConnectionId(connection.token().0);
         Self { queue: HostQueue::new(&shared.target, connection, port, local), asked: 0 }
     }

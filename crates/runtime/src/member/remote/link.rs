@@ -17,7 +17,7 @@ use openraid_units::{Instant, Nanos};
 
 use super::replies::ReadDestination;
 use super::{EndedCommand, Remote, Surroundings};
-use crate::export::output::Output;
+use crate::export::output::ConnectionOutput;
 use crate::limits::{CONNECT_TIME_MAX, RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 
 /// The address of a server.
@@ -105,7 +105,7 @@ impl std::error::Error for RemoteError {}
 
 /// The connection.
 #[derive(Debug)]
-pub(super) enum Link {
+pub(super) enum RemoteLink {
     Down { retry_at: Instant, pause: Nanos, next: usize, why: Option<RemoteError> },
     Making(Box<Making>),
     Up(Box<Up>),
@@ -130,7 +130,7 @@ pub(super) struct Making {
 pub(super) struct Up {
     pub socket: Socket,
     pub parser: ClientTransmission,
-    pub output: Output,
+    pub output: ConnectionOutput,
     /// Bytes received and not parsed yet.
     pub buffer: Vec<u8>,
     pub filled: usize,
@@ -143,7 +143,7 @@ pub(super) struct Up {
 const BUFFER_BYTES: usize = 64 << 10;
 const _: () = assert!(BUFFER_BYTES >= ClientTransmission::BUFFER_MIN);
 
-impl Link {
+impl RemoteLink {
     pub(super) fn new() -> Self {
         Self::Down { retry_at: Instant::ZERO, pause: RECONNECT_PAUSE_MIN, next: 0, why: None }
     }
@@ -154,9 +154,9 @@ impl Remote {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let link = match &self.link {
-            Link::Down { retry_at, .. } => Some(*retry_at),
-            Link::Making(making) => Some(making.deadline),
-            Link::Up(_) => None,
+            RemoteLink::Down { retry_at, .. } => Some(*retry_at),
+            RemoteLink::Making(making) => Some(making.deadline),
+            RemoteLink::Up(_) => None,
         };
         let oldest = self.tasks.iter().map(|(_, task)| task.since + self.options.command_timeout).min();
         [link.filter(|_| self.lost.is_none()), oldest].into_iter().flatten().min()
@@ -165,8 +165,8 @@ impl Remote {
     /// Carry out the actions that are due.
     pub fn on_time(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<EndedCommand>) {
         match &self.link {
-            Link::Down { retry_at, .. } if *retry_at <= around.now && self.lost.is_none() => self.begin(around),
-            Link::Making(making) if making.deadline <= around.now => self.drop_link(RemoteError::Silent, around),
+            RemoteLink::Down { retry_at, .. } if *retry_at <= around.now && self.lost.is_none() => self.begin(around),
+            RemoteLink::Making(making) if making.deadline <= around.now => self.drop_link(RemoteError::Silent, around),
             _ => {}
         }
         let timeout = self.options.command_timeout;
@@ -182,9 +182,9 @@ impl Remote {
     /// The kernel reports an event of the socket.
     pub fn on_event(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<EndedCommand>) {
         let result = match &self.link {
-            Link::Down { .. } => Ok(()),
-            Link::Making(_) => self.negotiate(around),
-            Link::Up(_) => self.receive(around, done),
+            RemoteLink::Down { .. } => Ok(()),
+            RemoteLink::Making(_) => self.negotiate(around),
+            RemoteLink::Up(_) => self.receive(around, done),
         };
         match result {
             Ok(()) => self.pump(around, done),
@@ -196,7 +196,7 @@ impl Remote {
     }
 
     fn begin(&mut self, around: &mut Surroundings<'_>) {
-        let Link::Down { pause, next, .. } = self.link else { return };
+        let RemoteLink::Down { pause, next, .. } = self.link else { return };
         let address = &self.addresses[next % self.addresses.len()];
         let socket = match address {
             Address::Tcp(address) => Socket::connect_tcp(*address),
@@ -210,7 +210,7 @@ impl Remote {
         });
         match made {
             Ok((socket, handshake)) => {
-                self.link = Link::Making(Box::new(Making {
+                self.link = RemoteLink::Making(Box::new(Making {
                     socket,
                     handshake,
                     connected: false,
@@ -227,12 +227,12 @@ impl Remote {
 
     fn go_down(&mut self, now: Instant, pause: Nanos, next: usize, why: RemoteError) {
         let longer = Nanos((pause.get() * 2).min(RECONNECT_PAUSE_MAX.get()));
-        self.link = Link::Down { retry_at: now + pause, pause: longer, next, why: Some(why) };
+        self.link = RemoteLink::Down { retry_at: now + pause, pause: longer, next, why: Some(why) };
         self.failures += 1;
     }
 
     fn negotiate(&mut self, around: &mut Surroundings<'_>) -> Result<(), RemoteError> {
-        let Link::Making(making) = &mut self.link else { return Ok(()) };
+        let RemoteLink::Making(making) = &mut self.link else { return Ok(()) };
         if !making.connected {
             if !making.socket.connected().map_err(RemoteError::Connect)? {
                 return Ok(());
@@ -277,15 +277,15 @@ impl Remote {
             self.lost = self.info.is_some().then(|| error.clone());
             return Err(error);
         }
-        let Link::Making(making) = std::mem::replace(&mut self.link, Link::new()) else { return Ok(()) };
+        let RemoteLink::Making(making) = std::mem::replace(&mut self.link, RemoteLink::new()) else { return Ok(()) };
         let Making { socket, mut registered, .. } = *making;
         let _ = socket.set_buffers(crate::limits::SOCKET_BUFFER_BYTES, crate::limits::SOCKET_BUFFER_BYTES);
         register(&socket, &mut registered, Interest::READ, around);
         self.failures = 0;
-        self.link = Link::Up(Box::new(Up {
+        self.link = RemoteLink::Up(Box::new(Up {
             socket,
             parser: ClientTransmission::new(session),
-            output: Output::default(),
+            output: ConnectionOutput::default(),
             buffer: vec![0; BUFFER_BYTES],
             filled: 0,
             incoming: None,
@@ -301,12 +301,12 @@ impl Remote {
     pub(super) fn drop_link(&mut self, why: RemoteError, around: &mut Surroundings<'_>) {
         let was_up = self.is_up();
         let (pause, next) = match &self.link {
-            Link::Down { .. } => return,
-            Link::Making(making) => {
+            RemoteLink::Down { .. } => return,
+            RemoteLink::Making(making) => {
                 let _ = around.epoll.remove(&making.socket);
                 (making.pause, making.next)
             }
-            Link::Up(up) => {
+            RemoteLink::Up(up) => {
                 let _ = around.epoll.remove(&up.socket);
                 (RECONNECT_PAUSE_MIN, 0)
             }
@@ -321,9 +321,9 @@ impl Remote {
     /// Leave this epoll set: the member moves to another one.
     pub fn leave(&mut self, around: &mut Surroundings<'_>) {
         match &self.link {
-            Link::Down { .. } => {}
-            Link::Making(_) => self.drop_link(RemoteError::Closed, around),
-            Link::Up(up) => {
+            RemoteLink::Down { .. } => {}
+            RemoteLink::Making(_) => self.drop_link(RemoteError::Closed, around),
+            RemoteLink::Up(up) => {
                 let _ = around.epoll.remove(&up.socket);
             }
         }
@@ -335,14 +335,14 @@ impl Remote {
     /// The kernel has no room for one more descriptor.
     pub fn arrive(&mut self, around: &mut Surroundings<'_>) -> Result<(), Errno> {
         match &self.link {
-            Link::Up(up) => around.epoll.add(&up.socket, around.token, up.registered),
-            Link::Down { .. } | Link::Making(_) => Ok(()),
+            RemoteLink::Up(up) => around.epoll.add(&up.socket, around.token, up.registered),
+            RemoteLink::Down { .. } | RemoteLink::Making(_) => Ok(()),
         }
     }
 
     /// Send the disconnect request, if the server is connected.
     pub fn part_in_good_form(&self, pool: &openraid_sys::FramePool) {
-        if let Link::Up(up) = &self.link {
+        if let RemoteLink::Up(up) = &self.link {
             let _ = up.socket.send(pool, &[Piece::Bytes(&ClientTransmission::disconnect())], 0);
         }
     }

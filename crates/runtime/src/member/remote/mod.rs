@@ -27,14 +27,14 @@ use openraid_sys::{Epoll, FramePool};
 use openraid_units::{ArrayOffset, BlockSize, Bytes, DriveLba, Instant, Nanos, PoolOffset, Tag};
 
 use kept::AnsweredWrites;
-use link::Link;
+use link::RemoteLink;
 pub use link::{Address, RemoteError};
 use outage::Outage;
 pub use outage::RemoteNews;
-use resume::{Stage, Standing};
+use resume::{LinkStage, Standing};
 
 use crate::limits::REMOTE_RANGE_BYTES_MAX;
-use crate::slab::{Key, Slab};
+use crate::slab::{GrowingSlab, SlabKey};
 
 /// A command that ended.
 pub type EndedCommand = (Tag, Result<(), DriveError>);
@@ -81,7 +81,7 @@ struct Task {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
     /// A command, or a part of it, and the offset of this part in the command's payload.
-    Command { task: Key, offset: u64 },
+    Command { task: SlabKey, offset: u64 },
     /// A kept write that is repeated, by its number.
     Repeat { number: u64 },
     /// A flush, so that fewer writes have to be kept.
@@ -105,14 +105,14 @@ pub struct Remote {
     options: RemoteOptions,
     addresses: Vec<Address>,
     export: String,
-    link: Link,
+    link: RemoteLink,
     info: Option<DriveInfo>,
     flags: ExportFlags,
     payload_max: u64,
-    tasks: Slab<Task>,
-    parts: Slab<Part>,
+    tasks: GrowingSlab<Task>,
+    parts: GrowingSlab<Part>,
     /// Parts to be sent, oldest first.
-    queue: VecDeque<Key>,
+    queue: VecDeque<SlabKey>,
     /// Parts sent and not answered.
     outstanding: usize,
     order: u64,
@@ -121,7 +121,7 @@ pub struct Remote {
     standing: Standing,
     /// A flush of [`Work::Flush`] is running.
     flushing_early: bool,
-    stage: Stage,
+    stage: LinkStage,
     /// The place of the superblock, and its lowest event count.
     identity: Option<(DriveLba, MemberIdentity)>,
     /// The superblock's first block while it is read again.
@@ -141,19 +141,19 @@ impl Remote {
             options,
             addresses,
             export,
-            link: Link::new(),
+            link: RemoteLink::new(),
             info: None,
             flags: ExportFlags::NONE,
             payload_max: 0,
-            tasks: Slab::default(),
-            parts: Slab::default(),
+            tasks: GrowingSlab::default(),
+            parts: GrowingSlab::default(),
             queue: VecDeque::new(),
             outstanding: 0,
             order: 0,
             kept: AnsweredWrites::default(),
             standing: Standing::Unflushed,
             flushing_early: false,
-            stage: Stage::Serving,
+            stage: LinkStage::Serving,
             identity: None,
             sector: Vec::new(),
             lost: None,
@@ -170,12 +170,12 @@ impl Remote {
     /// Is the server connected now?
     #[must_use]
     pub fn is_up(&self) -> bool {
-        matches!(self.link, Link::Up(_))
+        matches!(self.link, RemoteLink::Up(_))
     }
     /// Is it connected, and has it every write that it acknowledged?
     #[must_use]
     pub fn serves(&self) -> bool {
-        self.is_up() && self.lost.is_none() && matches!(self.stage, Stage::Serving)
+        self.is_up() && self.lost.is_none() && matches!(self.stage, LinkStage::Serving)
     }
     /// Failed attempts to reach the server since it was last reachable.
     #[must_use]
@@ -191,7 +191,7 @@ impl Remote {
     #[must_use]
     pub fn trouble(&self) -> Option<&RemoteError> {
         self.lost.as_ref().or(match &self.link {
-            Link::Down { why, .. } => why.as_ref(),
+            RemoteLink::Down { why, .. } => why.as_ref(),
             _ => None,
         })
     }
@@ -214,7 +214,7 @@ impl Remote {
 
     /// Make the requests of a command. The server's limits are known, because it was connected when the member was
     /// opened.
-    fn cut(&mut self, key: Key) {
+    fn cut(&mut self, key: SlabKey) {
         let task = self.tasks.get_mut(key).expect("the caller has just put it in");
         let fua_known = self.flags.contains(ExportFlags::FUA);
         let (command, unit) = match task.command.op {
@@ -241,7 +241,7 @@ impl Remote {
         }
     }
 
-    fn push_part(&mut self, task_key: Key, command: Command, offset: u64, len: u64) {
+    fn push_part(&mut self, task_key: SlabKey, command: Command, offset: u64, len: u64) {
         let task = self.tasks.get_mut(task_key).expect("parts are made for commands that are there");
         task.parts += 1;
         let start = if command == Command::Flush { 0 } else { task.command.lba.get() * 512 + offset };
@@ -249,7 +249,7 @@ impl Remote {
         self.queue.push_back(key);
     }
 
-    fn make_part(&mut self, work: Work, command: Command, start: u64, len: u64) -> Key {
+    fn make_part(&mut self, work: Work, command: Command, start: u64, len: u64) -> SlabKey {
         let request = Request { cookie: Cookie(0), command, offset: ArrayOffset(start), length: Bytes(len) };
         self.order += 1;
         let key = self.parts.insert(Part { work, pending: Pending::new(request), order: self.order, covers: 0 });
@@ -262,7 +262,7 @@ impl Remote {
     /// connection.
     fn end_part(
         &mut self,
-        key: Key,
+        key: SlabKey,
         result: Result<(), DriveError>,
         done: &mut Vec<EndedCommand>,
     ) -> Result<(), RemoteError> {
@@ -285,7 +285,7 @@ impl Remote {
         self.lost.clone().map_or(Ok(()), Err)
     }
 
-    fn end_of_task_part(&mut self, key: Key, result: Result<(), DriveError>, done: &mut Vec<EndedCommand>) {
+    fn end_of_task_part(&mut self, key: SlabKey, result: Result<(), DriveError>, done: &mut Vec<EndedCommand>) {
         let task = self.tasks.get_mut(key).expect("a command stays while it has parts");
         task.parts -= 1;
         task.error = task.error.or(result.err());
@@ -327,7 +327,7 @@ impl Remote {
     /// End commands that have waited too long, or all if the member is lost.
     fn give_up(&mut self, now: Instant, done: &mut Vec<EndedCommand>) {
         let lost = self.lost.is_some();
-        let overdue: Vec<Key> = self
+        let overdue: Vec<SlabKey> = self
             .tasks
             .iter()
             .filter(|(_, task)| lost || now.since(task.since) >= self.options.command_timeout)
@@ -337,7 +337,7 @@ impl Remote {
             let task = self.tasks.remove(key).expect("just listed");
             done.push((task.tag, Err(DriveError::Gone)));
             let is_part = |part: &Part| matches!(part.work, Work::Command { task, .. } if task == key);
-            let parts: Vec<Key> = self.parts.iter().filter(|(_, part)| is_part(part)).map(|(k, _)| k).collect();
+            let parts: Vec<SlabKey> = self.parts.iter().filter(|(_, part)| is_part(part)).map(|(k, _)| k).collect();
             for part in parts {
                 self.parts.remove(part);
             }
@@ -372,7 +372,7 @@ impl Remote {
     }
 
     /// The place of the payload of a part in the pool, if it has one.
-    fn frames_of(&self, key: Key) -> Option<PoolOffset> {
+    fn frames_of(&self, key: SlabKey) -> Option<PoolOffset> {
         let Work::Command { task, offset } = self.parts.get(key)?.work else { return None };
         match self.tasks.get(task)?.command.data {
             Data::Frames(at) => Some(at + Bytes(offset)),

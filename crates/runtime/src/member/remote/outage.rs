@@ -3,7 +3,7 @@
 use openraid_units::{Instant, Nanos};
 
 use super::link::RemoteError;
-use super::resume::Stage;
+use super::resume::LinkStage;
 use super::Remote;
 
 /// News of the connection.
@@ -51,7 +51,7 @@ impl Remote {
 
     /// If the member was unreachable and serves again, report that.
     pub(super) fn note_return(&mut self, now: Instant) {
-        if self.lost.is_none() && matches!(self.stage, Stage::Serving) {
+        if self.lost.is_none() && matches!(self.stage, LinkStage::Serving) {
             if let Some(since) = self.outage.since.take() {
                 let news = RemoteNews::Back { after: now.since(since), repeated: self.outage.repeated };
                 self.outage.news.push(news);

@@ -6,9 +6,9 @@ use openraid_nbd::{Command, Cookie, NbdError, Request};
 use openraid_sys::{PoolRange, Progress};
 use openraid_units::{ArrayOffset, Bytes, DriveLba, Token};
 
-use super::link::{Link, RemoteError, Up};
+use super::link::{RemoteError, RemoteLink, Up};
 use super::{EndedCommand, Part, Remote, Surroundings, Work};
-use crate::slab::{Key, Slab};
+use crate::slab::{GrowingSlab, SlabKey};
 
 /// Maximum bytes that one call receives from one server, so that others get their turn.
 const BYTES_PER_CALL_MAX: usize = 4 << 20;
@@ -39,11 +39,11 @@ impl ReadDestination {
     }
 }
 
-struct Table<'a>(&'a mut Slab<Part>);
+struct Table<'a>(&'a mut GrowingSlab<Part>);
 
 impl PendingTable for Table<'_> {
     fn pending(&mut self, cookie: Cookie) -> Option<&mut Pending> {
-        self.0.get_mut(Key::from_token(Token(cookie.0))).map(|part| &mut part.pending)
+        self.0.get_mut(SlabKey::from_token(Token(cookie.0))).map(|part| &mut part.pending)
     }
 }
 
@@ -56,7 +56,7 @@ impl Remote {
     ) -> Result<(), RemoteError> {
         let mut taken = 0;
         while taken < BYTES_PER_CALL_MAX {
-            let Link::Up(up) = &mut self.link else { return Ok(()) };
+            let RemoteLink::Up(up) = &mut self.link else { return Ok(()) };
             let progress = match up.incoming {
                 Some(ReadDestination::Frames(range)) => up.socket.receive_into_pool(around.pool, range),
                 Some(ReadDestination::Sector { from, len }) => up.socket.receive(&mut self.sector[from..from + len]),
@@ -91,7 +91,7 @@ impl Remote {
     fn parse(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<EndedCommand>) -> Result<(), RemoteError> {
         let mut at = 0;
         loop {
-            let Link::Up(up) = &mut self.link else { return Ok(()) };
+            let RemoteLink::Up(up) = &mut self.link else { return Ok(()) };
             let Up { parser, buffer, filled, .. } = up.as_mut();
             let ReplyParsed { consumed, event } = parser.parse(&buffer[at..*filled], &mut Table(&mut self.parts));
             let base = at;
@@ -111,7 +111,7 @@ impl Remote {
                 // The server shuts down: the next connection repeats its unanswered requests.
                 ReplyEvent::Done { result: Err(NbdError::ShuttingDown), .. } => return Err(RemoteError::ShuttingDown),
                 ReplyEvent::Done { cookie, result } => {
-                    let key = Key::from_token(Token(cookie.0));
+                    let key = SlabKey::from_token(Token(cookie.0));
                     self.outstanding -= 1;
                     let request = *self.parts.get(key).expect("the parser has found it").pending.request();
                     let result = result.map_err(|error| drive_error(error, &request));
@@ -125,7 +125,7 @@ impl Remote {
                 ReplyEvent::Violation(violation) => return Err(RemoteError::Protocol(violation.to_string())),
             }
         }
-        if let Link::Up(up) = &mut self.link {
+        if let RemoteLink::Up(up) = &mut self.link {
             up.buffer.copy_within(at..up.filled, 0);
             up.filled -= at;
         }
@@ -141,7 +141,7 @@ impl Remote {
         remaining: u32,
         around: &mut Surroundings<'_>,
     ) -> bool {
-        let key = Key::from_token(Token(cookie.0));
+        let key = SlabKey::from_token(Token(cookie.0));
         let part = self.parts.get(key).expect("the parser lets no data pass that was not asked for");
         if part.work == Work::Identity {
             let from = usize::try_from((offset - part.pending.request().offset).get()).expect("a block is small");
@@ -150,7 +150,7 @@ impl Remote {
         let here = received.len() as u64;
         let range = self.place(cookie, offset, Bytes(here + u64::from(remaining)));
         let range = range.expect("the parser lets no data pass that was not asked for");
-        let Link::Up(up) = &mut self.link else { return true };
+        let RemoteLink::Up(up) = &mut self.link else { return true };
         around.pool.slice_mut(range.part(Bytes::ZERO, Bytes(here))).copy_from_slice(&up.buffer[received]);
         if remaining > 0 {
             let rest = range.part(Bytes(here), Bytes(u64::from(remaining)));
@@ -161,7 +161,7 @@ impl Remote {
 
     /// The same for the block that identifies the member.
     fn on_sector(&mut self, from: usize, received: std::ops::Range<usize>, remaining: u32) -> bool {
-        let Link::Up(up) = &mut self.link else { return true };
+        let RemoteLink::Up(up) = &mut self.link else { return true };
         let rest = from + received.len();
         self.sector[from..rest].copy_from_slice(&up.buffer[received]);
         if remaining > 0 {
@@ -172,7 +172,7 @@ impl Remote {
 
     /// The destination in the pool of a part of a read's data.
     fn place(&self, cookie: Cookie, offset: ArrayOffset, length: Bytes) -> Option<PoolRange> {
-        let key = Key::from_token(Token(cookie.0));
+        let key = SlabKey::from_token(Token(cookie.0));
         let request = self.parts.get(key)?.pending.request();
         let frames = self.frames_of(key)?;
         Some(PoolRange::new(frames, request.length).part(offset - request.offset, length))

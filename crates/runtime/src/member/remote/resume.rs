@@ -18,11 +18,11 @@ use super::kept::KeptData;
 use super::link::RemoteError;
 use super::{Remote, Work};
 use crate::limits::{REMOTE_REPEATS_MAX, REMOTE_REQUESTS_MAX};
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 /// The stage of a connection; without a connection it has no meaning.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum LinkStage {
     /// The superblock is read, to check that this is the same member.
     Recognizing,
     /// Writes are repeated: the next one, and the running ones.
@@ -58,7 +58,7 @@ impl Remote {
     /// There is a connection again.
     pub(super) fn begin_to_resume(&mut self) {
         let Some((lba, _)) = self.identity else { return self.begin_to_repeat() };
-        self.stage = Stage::Recognizing;
+        self.stage = LinkStage::Recognizing;
         let block = self.info.expect("a session was agreed on").block.bytes();
         self.sector = vec![0; usize::try_from(block.get()).expect("blocks are small")];
         let key = self.make_part(Work::Identity, Command::Read { dont_fragment: false }, lba.get() * 512, block.get());
@@ -67,7 +67,7 @@ impl Remote {
 
     fn begin_to_repeat(&mut self) {
         self.note_repeats(self.kept.end() - self.kept.start());
-        self.stage = Stage::Repeating { next: self.kept.start(), under_way: Vec::new() };
+        self.stage = LinkStage::Repeating { next: self.kept.start(), under_way: Vec::new() };
     }
 
     /// The superblock has been read again.
@@ -82,7 +82,7 @@ impl Remote {
     }
 
     /// Send a request of this module.
-    fn send_own(&mut self, key: Key) {
+    fn send_own(&mut self, key: SlabKey) {
         let refused = self.send_part(key);
         // The server has the same limits as before, and accepted such requests then.
         assert!(refused.is_none(), "bug: a request that a remote member cannot be sent: {refused:?}");
@@ -91,11 +91,11 @@ impl Remote {
     /// Repeat the writes that can be repeated now: writes that overlap go one after the other.
     pub(super) fn repeat(&mut self) {
         loop {
-            let Stage::Repeating { next, under_way } = &self.stage else { return };
+            let LinkStage::Repeating { next, under_way } = &self.stage else { return };
             let number = *next;
             let Some(write) = self.kept.get(number) else {
                 if under_way.is_empty() {
-                    self.stage = Stage::Serving;
+                    self.stage = LinkStage::Serving;
                 }
                 return;
             };
@@ -108,7 +108,7 @@ impl Remote {
                 KeptData::Bytes(_) => Command::Write { fua: false },
                 KeptData::Zeroes { no_hole, .. } => Command::WriteZeroes { fua: false, no_hole: *no_hole, fast: false },
             };
-            if let Stage::Repeating { next, under_way } = &mut self.stage {
+            if let LinkStage::Repeating { next, under_way } = &mut self.stage {
                 *next += 1;
                 under_way.push(number);
             }
@@ -118,7 +118,7 @@ impl Remote {
     }
 
     pub(super) fn repeated(&mut self, number: u64) {
-        if let Stage::Repeating { under_way, .. } = &mut self.stage {
+        if let LinkStage::Repeating { under_way, .. } = &mut self.stage {
             under_way.retain(|other| *other != number);
         }
     }
@@ -147,7 +147,7 @@ impl Remote {
     }
 
     /// A request was answered without error: its data is kept until it is durable.
-    pub(super) fn keep(&mut self, key: Key, pool: &FramePool) {
+    pub(super) fn keep(&mut self, key: SlabKey, pool: &FramePool) {
         if !self.has_cache() || self.standing == Standing::FlushFailed {
             return;
         }

@@ -7,12 +7,12 @@ use openraid_sys::{Interest, PoolRange};
 use openraid_units::{PoolOffset, Tag, TagKind};
 
 use super::kept::KeptData;
-use super::link::{register, Link, RemoteError};
-use super::resume::{Stage, Standing};
+use super::link::{register, RemoteError, RemoteLink};
+use super::resume::{LinkStage, Standing};
 use super::{EndedCommand, Remote, Surroundings, Work};
 use crate::export::output::{SendResult, SentTransfer};
 use crate::limits::REMOTE_REQUESTS_MAX;
-use crate::slab::Key;
+use crate::slab::SlabKey;
 
 impl Remote {
     /// Send waiting requests, as far as the server and the socket accept them.
@@ -20,7 +20,7 @@ impl Remote {
         if self.is_up() {
             self.repeat();
             self.note_return(around.now);
-            if matches!(self.stage, Stage::Serving) {
+            if matches!(self.stage, LinkStage::Serving) {
                 self.send_queued(done);
             }
             self.send_output(around);
@@ -47,7 +47,7 @@ impl Remote {
     }
 
     /// Send a request. If it ends without being sent: its result.
-    pub(super) fn send_part(&mut self, key: Key) -> Option<Result<(), DriveError>> {
+    pub(super) fn send_part(&mut self, key: SlabKey) -> Option<Result<(), DriveError>> {
         let (frames, covers) = (self.frames_of(key), self.kept.end());
         let part = self.parts.get_mut(key).expect("a request is sent while it is there");
         part.covers = covers;
@@ -58,7 +58,7 @@ impl Remote {
             self.standing = Standing::Repeatable;
             return Some(Err(DriveError::FlushFailed));
         }
-        let Link::Up(up) = &mut self.link else { unreachable!("requests are sent while there is a connection") };
+        let RemoteLink::Up(up) = &mut self.link else { unreachable!("requests are sent while there is a connection") };
         let head = match up.parser.encode(&request) {
             Ok(head) => head,
             Err(RequestError::NotOffered) if request.command == Command::Flush && self.options.without_flush => {
@@ -76,7 +76,7 @@ impl Remote {
     }
 
     fn append_payload(&mut self, work: Work, request: &Request, frames: Option<PoolOffset>) {
-        let Link::Up(up) = &mut self.link else { unreachable!("the caller has sent the header") };
+        let RemoteLink::Up(up) = &mut self.link else { unreachable!("the caller has sent the header") };
         let bytes: &[u8] = match (work, frames) {
             (_, Some(at)) => {
                 let sent = SentTransfer { tag: Tag::new(TagKind::Drive, 0, 0), len: request.length.get(), last: false };
@@ -98,7 +98,7 @@ impl Remote {
     }
 
     fn send_output(&mut self, around: &mut Surroundings<'_>) {
-        let Link::Up(up) = &mut self.link else { return };
+        let RemoteLink::Up(up) = &mut self.link else { return };
         if up.output.is_empty() {
             return;
         }

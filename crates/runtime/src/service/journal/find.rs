@@ -79,7 +79,7 @@ fn is_half(superblocks: &[JournalSuperblock]) -> bool {
 
 /// The content of the log for an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tally {
+pub struct ArrayTally {
     /// The array: identity of its set.
     pub set_uuid: Uuid,
     /// The meaning of its entries.
@@ -102,12 +102,12 @@ pub(super) fn entries_of(journal: &FoundJournal) -> impl Iterator<Item = (u64, &
 
 /// The content of the log for each array of the table.
 #[must_use]
-pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
+pub fn tally(journal: &FoundJournal) -> Vec<ArrayTally> {
     let mut tallies = Vec::new();
     for (array, index) in journal.superblock.arrays.iter().zip(0_u8..) {
         let Some(array) = array else { continue };
         let mut of_array =
-            Tally { set_uuid: array.set_uuid, state: array.state, entries: 0, data: Sectors::ZERO, redos: 0 };
+            ArrayTally { set_uuid: array.set_uuid, state: array.state, entries: 0, data: Sectors::ZERO, redos: 0 };
         for (sequence, entry) in entries_of(journal) {
             let counts = array.state != ArrayState::Discarded && sequence >= array.first_sequence;
             let mut records = entry.records.iter().filter(|record| counts && record.array() == index).peekable();
@@ -128,8 +128,9 @@ pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
 /// The content of the log for several arrays together: an entry for several of them counts once. The identity and the
 /// state are those of the first array.
 #[must_use]
-pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
-    let tallies: Vec<Tally> = tally(journal).into_iter().filter(|tally| arrays.contains(&tally.set_uuid)).collect();
+pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> ArrayTally {
+    let tallies: Vec<ArrayTally> =
+        tally(journal).into_iter().filter(|tally| arrays.contains(&tally.set_uuid)).collect();
     let superblock = &journal.superblock;
     let indices: Vec<u8> = arrays.iter().filter_map(|uuid| superblock.index_of(*uuid)).collect();
     let speaks = |(sequence, entry): &(u64, &FoundEntry)| {
@@ -139,7 +140,7 @@ pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
             .any(|record| indices.contains(&record.array()) && superblock.counts(record.array(), *sequence))
     };
     let entries = entries_of(journal).filter(speaks).count();
-    Tally {
+    ArrayTally {
         set_uuid: tallies.first().map_or(Uuid([0; 16]), |tally| tally.set_uuid),
         state: tallies.first().map_or(ArrayState::Discarded, |tally| tally.state),
         entries: entries as u64,
@@ -309,7 +310,7 @@ fn open_each(
 ) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
     let (mut whole, mut failed) = (Vec::new(), None);
     // All devices are opened at once, so a silent one costs one time limit.
-    let looks: Vec<Look<'_>> = specs.iter().map(|spec| Look::begin(spec, options, held)).collect();
+    let looks: Vec<DeviceLook<'_>> = specs.iter().map(|spec| DeviceLook::begin(spec, options, held)).collect();
     for look in looks {
         let spec = look.spec;
         let found = look.wait(JOURNAL_SILENCE_MAX).and_then(|(device, superblock)| {
@@ -340,7 +341,7 @@ fn open_each(
 pub(super) type LookResult = (OpenedMember, Result<JournalSuperblock, JournalError>);
 
 /// A device that a thread opens, to read its superblock.
-pub(super) struct Look<'a> {
+pub(super) struct DeviceLook<'a> {
     spec: &'a MemberSpec,
     held: &'a HangCheck,
     asked: Result<LookRequest, JournalStartError>,
@@ -348,7 +349,7 @@ pub(super) struct Look<'a> {
 
 type LookRequest = Result<PendingAnswer<Result<LookResult, OpenError>>, Unanswered>;
 
-impl<'a> Look<'a> {
+impl<'a> DeviceLook<'a> {
     pub fn begin(spec: &'a MemberSpec, options: OpenOptions, held: &'a HangCheck) -> Self {
         Self { spec, held, asked: held.check(spec).map(|()| send(spec.clone(), options)) }
     }

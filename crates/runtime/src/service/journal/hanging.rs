@@ -188,7 +188,7 @@ mod tests {
     use openraid_sys::Use;
     use openraid_units::{BlockSize, Sectors};
 
-    use super::super::find::Look;
+    use super::super::find::DeviceLook;
     use super::super::heartbeat::ask;
     use super::*;
     use crate::member::OpenOptions;
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(held.check(&spec), Ok(()));
         held.wait_for_opening(asked, Nanos::ZERO, &spec).expect_err("it hangs");
         for _ in 0..2 {
-            let refused = Look::begin(&spec, OpenOptions::new(Use::Exclusive), &held).wait(Nanos::ZERO);
+            let refused = DeviceLook::begin(&spec, OpenOptions::new(Use::Exclusive), &held).wait(Nanos::ZERO);
             assert_eq!(refused.err(), Some(JournalStartError::Hangs("j0".into())));
         }
         assert_eq!(held.hanging.known().given_up.len(), 1, "no thread was sent after the first");

@@ -33,7 +33,7 @@ mod rejoin;
 
 pub use age::{JournalSighting, Witness};
 pub use error::JournalStartError;
-pub use find::{look, sum, tally, FoundDevices, LookFor, Tally};
+pub use find::{look, sum, tally, ArrayTally, FoundDevices, LookFor};
 pub(crate) use hanging::Hanging;
 pub use keeper::{missing, JournalKeeper, JournalNews};
 pub use lost::{lost_ranges, LostRange};

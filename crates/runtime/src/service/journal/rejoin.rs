@@ -7,7 +7,7 @@
 use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};
 use openraid_format::{JournalError, JournalSuperblock, Uuid};
 
-use super::find::Look;
+use super::find::DeviceLook;
 use super::JournalStartError;
 use crate::limits::PROBE_TIME_MAX;
 use crate::member::{MemberSpec, OpenOptions};
@@ -41,7 +41,7 @@ impl ServiceHandle {
             self.detach_all(&[*dropped])?;
         }
         let held = self.held()?;
-        let (opened, found) = Look::begin(&request.device, request.open, &held).wait(PROBE_TIME_MAX)?;
+        let (opened, found) = DeviceLook::begin(&request.device, request.open, &held).wait(PROBE_TIME_MAX)?;
         let (generation, epoch) = check(&found, &status, request)?;
         let drive = self.attach(opened)?;
         if let Err(error) = self.admin(AdminCommand::JoinJournal { drive, generation, epoch }) {

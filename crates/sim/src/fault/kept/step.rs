@@ -11,9 +11,9 @@ use crate::fault::scenario::{Action, ControllerEnd, ScenarioStep};
 use crate::rig::Loss;
 
 /// A step that is written to a file.
-pub(super) struct Line(pub ScenarioStep);
+pub(super) struct StepLine(pub ScenarioStep);
 
-impl fmt::Display for Line {
+impl fmt::Display for StepLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ScenarioStep { seed, action } = self.0;
         let plain = PLAIN.iter().find(|(_, plain)| *plain == action);

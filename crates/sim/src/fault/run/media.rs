@@ -11,7 +11,7 @@ use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 use super::members::drive_of;
 use super::{Run, RunResult, Stop};
 use crate::drive::{Defect, Silent, Trap};
-use crate::fault::rows::Rows;
+use crate::fault::rows::SectorSet;
 use crate::fault::set::MemberPlace;
 use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
@@ -194,7 +194,7 @@ impl Run<'_> {
     }
 
     pub(super) fn flip_rows(&mut self, set: usize, places: u64) -> Vec<FlippedSector> {
-        let (mut flipped, mut rows) = (Vec::new(), Rows::new(Sectors::mib(64)));
+        let (mut flipped, mut rows) = (Vec::new(), SectorSet::new(Sectors::mib(64)));
         self.sets[set].note_places(&self.world);
         let Some(status) = self.world.status(self.sets[set].array) else { return flipped };
         for _ in 0..places {

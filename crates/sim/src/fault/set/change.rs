@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use openraid_core::admin::{ArrayStatus, MemberState, MemberStatus, TaskKind};
 use openraid_core::geometry::{Geometry, Level, Parity, SetSpec};
 use openraid_core::slots::SlotSet;
-use openraid_format::{Direction, ShapeFields, Superblock};
+use openraid_format::{ReshapeDirection, ShapeFields, Superblock};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
 use super::Set;
-use crate::fault::rows::Rows;
+use crate::fault::rows::SectorSet;
 use crate::oracle::members::superblock_on;
 use crate::oracle::Members;
 use crate::world::World;
@@ -19,7 +19,7 @@ use crate::world::World;
 pub struct SetChange {
     /// The new layout.
     pub new: Geometry,
-    direction: Direction,
+    direction: ReshapeDirection,
     /// The new start of the data of each member.
     starts: BTreeMap<DriveId, DriveLba>,
     /// The position that the engine records or has recorded.
@@ -41,8 +41,8 @@ impl SetChange {
     fn ends(&self, old: &Geometry) -> (SetLba, SetLba) {
         let (old, new) = (SetLba(old.capacity().get()), SetLba(self.new.capacity().get()));
         match self.direction {
-            Direction::Forward => (SetLba::ZERO, new),
-            Direction::Backward => (old.min(new), SetLba::ZERO),
+            ReshapeDirection::Forward => (SetLba::ZERO, new),
+            ReshapeDirection::Backward => (old.min(new), SetLba::ZERO),
         }
     }
 }
@@ -95,7 +95,7 @@ impl Set {
         self.extent = self.extent.max(extent_of(&geometry));
         for rows in [&mut self.doubt, &mut self.suspect] {
             let was_empty = rows.is_empty();
-            *rows = Rows::new(self.extent);
+            *rows = SectorSet::new(self.extent);
             if !was_empty {
                 rows.insert(MemberLba(0), self.extent);
             }
@@ -124,10 +124,10 @@ impl Set {
         let least = positions.iter().min().copied().unwrap_or_default();
         let most = positions.iter().max().copied().unwrap_or_default();
         let (old, new) = match (&self.geometry, &change.new, change.direction) {
-            (Geometry::Parity(old), Geometry::Parity(new), Direction::Forward) => {
+            (Geometry::Parity(old), Geometry::Parity(new), ReshapeDirection::Forward) => {
                 (start_row(old, least)..self.extent, Sectors::ZERO..end_row(new, most))
             }
-            (Geometry::Parity(old), Geometry::Parity(new), Direction::Backward) => {
+            (Geometry::Parity(old), Geometry::Parity(new), ReshapeDirection::Backward) => {
                 (Sectors::ZERO..end_row(old, most), start_row(new, least)..self.extent)
             }
             // Copies of data on its way differ until the next move, too.
@@ -201,10 +201,10 @@ impl Set {
                 return false;
             };
             match (direction, differing.is_new != is_before_turn) {
-                (Direction::Forward, false) => to > position,
-                (Direction::Forward, true) => to <= position,
-                (Direction::Backward, false) => from < position,
-                (Direction::Backward, true) => from >= position,
+                (ReshapeDirection::Forward, false) => to > position,
+                (ReshapeDirection::Forward, true) => to <= position,
+                (ReshapeDirection::Backward, false) => from < position,
+                (ReshapeDirection::Backward, true) => from >= position,
             }
         };
         let all = rows(&self.geometry, &of_old, false).chain(rows(&change.new, &of_new, true));

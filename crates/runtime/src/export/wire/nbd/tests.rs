@@ -3,7 +3,7 @@ use super::*;
 use crate::control::Control;
 use crate::export::offers::{Offers, StatusCache};
 use crate::hosts::Owner;
-use crate::slab::Key;
+use crate::slab::SlabKey;
 use openraid_core::actions::Direction;
 use openraid_core::limits::Limits;
 use openraid_units::{ArrayOffset, Instant, PoolOffset, TagKind, Token};
@@ -88,7 +88,7 @@ fn header(command: Command, offset: u64, length: u64) -> [u8; REQUEST_BYTES] {
 }
 
 fn host(kind: RequestKind, len: u64, payload: Payload) -> HostRequest {
-    let owner = Owner::Connection(Key::from_token(Token(0)));
+    let owner = Owner::Connection(SlabKey::from_token(Token(0)));
     HostRequest { owner, id: 77, kind, offset: ArrayOffset(4096), len, payload, sent: 0 }
 }
 
@@ -232,5 +232,5 @@ fn a_range_is_complete_up_to_the_rebuild_frontier_and_degraded_beyond() {
     assert_eq!(lengths(999, 7), [1, 6]);
     assert_eq!(lengths(1000, 7), [0, 7]);
     assert_eq!(lengths(5000, 7), [0, 7]);
-    assert_eq!(degraded(state, 0, 1).map(|extent| extent.status), [0, Extent::DEGRADED]);
+    assert_eq!(degraded(state, 0, 1).map(|extent| extent.status), [0, StatusExtent::DEGRADED]);
 }
