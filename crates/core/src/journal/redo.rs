@@ -26,7 +26,7 @@ use crate::io::state::op::{EntryState, Op, OpKind, Payload, WorksFor};
 use crate::io::state::ops::Ops;
 use crate::io::state::row_frames::RowFrames;
 use crate::io::state::wait::Wait;
-use crate::io::state::wait::{Gate, Held};
+use crate::io::state::wait::{Gate, Hindrance};
 use crate::journal::session::ask_for_session;
 use crate::journal::set_journal::{Session, SetState};
 use crate::planted::{Flaw, Planted};
@@ -85,7 +85,7 @@ impl Journal {
         }
         end_write(sets, op, now, delay);
         ask_for_session(sets, op.set());
-        Err(Held::Waits(Wait::Session))
+        Err(Hindrance::Waits(Wait::Session))
     }
 
     /// Is the session of a set off although the set should have one? Dirty data that the journal does not hold is destaged
@@ -115,7 +115,7 @@ impl Journal {
         let group = if newest == self.flying.sequence { &mut self.flying } else { &mut self.open };
         group.ops.push(index);
         op.set_entry(EntryState::AwaitsData);
-        Err(Held::Waits(Wait::Entry))
+        Err(Hindrance::Waits(Wait::Entry))
     }
 
     /// The records of an operation are in the open group: it waits for the entry.
@@ -129,7 +129,7 @@ impl Journal {
         let stripe = op.stripe().map_or(0, |stripe| stripe.0);
         trace.note_op(sets, ops, index, Reason::RedoLogged, stripe, 0);
         trace.op(ops, index, || StepEvent::Logged { entry: sequence });
-        Err(Held::Waits(Wait::Entry))
+        Err(Hindrance::Waits(Wait::Entry))
     }
 
     fn revoke(&mut self, array: u8, (set_lba, sectors): (SetLba, Sectors), now: Instant) {
@@ -406,7 +406,7 @@ impl Journal {
         let op = &ops[index];
         // If the journal was lost before the entry was durable, the operation is written as if it had none.
         match op.entry() {
-            EntryState::AwaitsData | EntryState::InGroup(_) => return Err(Held::Waits(Wait::Entry)),
+            EntryState::AwaitsData | EntryState::InGroup(_) => return Err(Hindrance::Waits(Wait::Entry)),
             EntryState::Through(entry) if self.is_live() || entry <= self.durable => return Ok(()),
             EntryState::None | EntryState::Through(_) => {}
         }
@@ -420,7 +420,7 @@ impl Journal {
                 OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, ops, sets, cache, call),
                 _ => self.log_extent(index, ops, sets, call),
             },
-            _ => Err(Held::Waits(Wait::Session)),
+            _ => Err(Hindrance::Waits(Wait::Session)),
         }
     }
 
@@ -430,7 +430,7 @@ impl Journal {
         let (plan, known) = rows.plan();
         let payload = rows.sectors().get() * u64::from(plan.inline.len());
         if let Err(reason) = self.group_takes(plan.records, payload, 0) {
-            return Err(Held::Waits(Wait::JournalRoom(reason)));
+            return Err(Hindrance::Waits(Wait::JournalRoom(reason)));
         }
         let (now, actions) = (call.now(), call.actions());
         let (columns, bytes) = (actions.columns.len(), op.row_bytes());
@@ -445,7 +445,7 @@ impl Journal {
         let op = &ops[index];
         let to = match self.append_extent(sets.get(op.set()), op.extent(), call.now()) {
             Ok(to) => to,
-            Err(reason) => return Err(Held::Waits(Wait::JournalRoom(reason))),
+            Err(reason) => return Err(Hindrance::Waits(Wait::JournalRoom(reason))),
         };
         let from = if let Payload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
         let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
@@ -463,10 +463,10 @@ fn write_without(sets: &mut Sets, op: &Op, planted: Planted) -> Gate {
     let set = sets.get(op.set());
     // Gathered writes are held before a session begins. If it is lost, their pieces are written one by one.
     if set.has_failed_flush() || set.is_lost() || matches!(op.works_for(), WorksFor::Gather(_)) {
-        return Err(Held::Failed);
+        return Err(Hindrance::Failed);
     }
     if !request_stale_mark(sets, op.set(), planted) {
-        return Err(Held::Waits(Wait::StaleMark));
+        return Err(Hindrance::Waits(Wait::StaleMark));
     }
     if let Some(piece) = op.piece() {
         sets.signal(Signal::Orphaned(piece));

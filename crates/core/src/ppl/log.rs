@@ -16,7 +16,7 @@ use crate::io::state::op::{Computation, Op, OpKind, PartialParity, Phase};
 use crate::io::state::ops::Ops;
 use crate::io::state::row_frames::RowFrames;
 use crate::io::state::wait::Wait;
-use crate::io::state::wait::{Gate, Held};
+use crate::io::state::wait::{Gate, Hindrance};
 use crate::planted::{Flaw, Planted};
 use crate::ppl::area::{log_keepers, record_for, write_area};
 use crate::ppl::start::write_log_header;
@@ -113,7 +113,7 @@ pub(crate) fn record_write(sets: &mut Sets, index: u32, ops: &mut Ops, trace: &m
     }
     match op.record() {
         Partial::No | Partial::Logged => return Ok(()),
-        Partial::Waiting => return Err(Held::Waits(Wait::Record)),
+        Partial::Waiting => return Err(Hindrance::Waits(Wait::Record)),
         Partial::Due => {}
     }
     op.set_record(Partial::Waiting);
@@ -124,7 +124,7 @@ pub(crate) fn record_write(sets: &mut Sets, index: u32, ops: &mut Ops, trace: &m
     if waits {
         trace.note_op(sets, ops, index, Reason::WaitedForPartialParityLog, stripe.0, 0);
     }
-    Err(Held::Waits(Wait::Record))
+    Err(Hindrance::Waits(Wait::Record))
 }
 
 /// Advance the logs of all sets. Returns whether one changed, and whether there was no room for all actions.
@@ -444,7 +444,7 @@ mod tests {
         let op = ops.put(with_record(Partial::Due)).index;
         let slot = sets.get(SET).shape().parity(Side::Old).p_slot(StripeIndex(0));
         for _ in 0..2 {
-            assert_eq!(record_write(sets, op, ops, &mut base.trace), Err(Held::Waits(Wait::Record)));
+            assert_eq!(record_write(sets, op, ops, &mut base.trace), Err(Hindrance::Waits(Wait::Record)));
             assert_eq!(ops[op].record(), Partial::Waiting);
         }
         let log = log_mut(sets, SET, slot);

@@ -90,7 +90,7 @@ pub(crate) struct Channel {
     quarantined: u32,
     /// Number of commands that wait here, by queue: see [`queue_of`].
     queued: u32,
-    queues: [Waiting; QUEUES],
+    queues: [CommandQueue; QUEUES],
     out: List,
     /// Number of issued commands of each class.
     of_class: [u32; IoClass::COUNT],
@@ -129,7 +129,7 @@ pub struct DriveLoad {
 
 /// Waiting commands of one class.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct CommandQueue {
     /// In order of arrival.
     list: List,
     count: u32,
@@ -459,7 +459,7 @@ impl Channels {
                     issued: 0,
                     quarantined: 0,
                     queued: 0,
-                    queues: [Waiting { list: List::EMPTY, count: 0, elevator: Elevator::EMPTY }; QUEUES],
+                    queues: [CommandQueue { list: List::EMPTY, count: 0, elevator: Elevator::EMPTY }; QUEUES],
                     out: List::EMPTY,
                     of_class: [0; IoClass::COUNT],
                     passes: 0,

@@ -54,7 +54,7 @@ pub(in crate::io) enum Target {
 
 /// The attempts before a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::io) enum Tried {
+pub(in crate::io) enum Attempts {
     /// None.
     Nothing,
     /// A read of a mirror: it was sent to these copies.
@@ -63,7 +63,7 @@ pub(in crate::io) enum Tried {
     Once,
 }
 
-impl Tried {
+impl Attempts {
     /// The copies to which a read was sent before.
     pub(in crate::io) const fn copies(self) -> SlotSet {
         match self {
@@ -86,7 +86,7 @@ pub(crate) struct Command {
     pub(in crate::io) set: SetId,
     pub(in crate::io) target: Target,
     pub(in crate::io) slot: Slot,
-    pub(in crate::io) tried: Tried,
+    pub(in crate::io) tried: Attempts,
     /// The frames that stay held while the drive has the command.
     pub(in crate::io) hold: Option<Hold>,
     /// Metadata of a command that waits in the controller.
@@ -126,7 +126,7 @@ impl Command {
             set,
             target: Target::Member(member),
             slot,
-            tried: Tried::Nothing,
+            tried: Attempts::Nothing,
             hold: None,
             parked: NONE,
             asked: Instant::ZERO,

@@ -225,12 +225,12 @@ mod tests {
         (0..4).for_each(|request| ended.push(EndedFor::Request(request), None));
         for request in 0..4 {
             assert!(ended.has_rare());
-            assert!(matches!(ended.pop_other(), Some((EndedFor::Request(own), None)) if own == request));
+            assert!(matches!(ended.pop_other(), Some((EndedFor::Request(number), None)) if number == request));
         }
         ended.note_rest();
         assert!(ended.is_empty());
         let news = [News::MayContinue, News::FramesBack, News::Failed(3, ReplyStatus::IoError)];
-        news.into_iter().for_each(|own| ended.report(own));
+        news.into_iter().for_each(|report| ended.report(report));
         assert!(!ended.is_empty());
         assert!(core::iter::from_fn(|| ended.take_news()).eq(news));
         ended.note_rest();

@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::events::Wake;
 use crate::io::state::op::Op;
 use crate::io::state::ops::Ops;
-use crate::io::state::wait::{Gate, Held, Wait};
+use crate::io::state::wait::{Gate, Hindrance, Wait};
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use crate::trace::Trace;
@@ -24,7 +24,7 @@ pub(crate) fn begin_write(sets: &mut Sets, ops: &mut Ops, index: u32, call: &mut
     let set = sets.get_mut(set_id);
     let needs_mark = set.needs_mark();
     if set.has_failed() || (needs_mark && set.has_stale_metadata()) {
-        return Err(Held::Failed);
+        return Err(Hindrance::Failed);
     }
     if !begun {
         let range = set.bitmap.is_some().then(|| op.marked_range(set));
@@ -42,14 +42,14 @@ pub(crate) fn begin_write(sets: &mut Sets, ops: &mut Ops, index: u32, call: &mut
     }
     if !sets.mark_active(call.planted(), set_id) {
         note_first_wait(sets, ops, call.trace(), index, Reason::WaitedForActiveMark, !begun);
-        return Err(Held::Waits(Wait::ActiveMark));
+        return Err(Hindrance::Waits(Wait::ActiveMark));
     }
     if !call.planted().has(Flaw::BitmapLate) && !ops[index].are_bits_durable(sets.get(set_id)) {
         if !begun {
             sets.look();
         }
         note_first_wait(sets, ops, call.trace(), index, Reason::WaitedForBitmap, !begun);
-        return Err(Held::Waits(Wait::Bitmap));
+        return Err(Hindrance::Waits(Wait::Bitmap));
     }
     Ok(())
 }
@@ -93,7 +93,7 @@ pub(crate) fn await_failure_marks(sets: &Sets, id: SetId, planted: Planted) -> G
         return Ok(());
     }
     if set.has_stale_metadata() {
-        return Err(Held::Failed);
+        return Err(Hindrance::Failed);
     }
-    Err(Held::Waits(Wait::FailureMark))
+    Err(Hindrance::Waits(Wait::FailureMark))
 }

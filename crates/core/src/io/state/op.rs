@@ -570,21 +570,21 @@ impl Op {
     #[inline(always)]
     pub(crate) fn edges(&self) -> Option<Edges> {
         match self.data {
-            KindData::Write(own) => own.edges,
+            KindData::Write(write) => write.edges,
             _ => None,
         }
     }
 
     /// The reads of its edges have advanced, or the payload has some of the edges.
     pub(in crate::io) fn set_edges(&mut self, edges: Option<Edges>) {
-        let KindData::Write(own) = &mut self.data else { unreachable!("only writes have edges") };
-        own.edges = edges;
+        let KindData::Write(write) = &mut self.data else { unreachable!("only writes have edges") };
+        write.edges = edges;
     }
 
     /// Must it be durable before it is acknowledged?
     #[inline(always)]
     pub(in crate::io) const fn is_fua(&self) -> bool {
-        matches!(&self.data, KindData::Write(own) if own.fua)
+        matches!(&self.data, KindData::Write(write) if write.fua)
     }
 
     /// The rows of a stripe on which it works. Panics for an operation without rows.

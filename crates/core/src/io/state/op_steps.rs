@@ -15,10 +15,10 @@ pub(crate) fn op_name(ops: &Slab<Op>, index: u32) -> OpName {
 /// Does an operation serve a host, directly or with data that a write left in the cache?
 pub(crate) fn is_traced(ops: &Slab<Op>, index: u32) -> bool {
     let op = &ops[index];
-    let own = op.parent().map_or(op, |parent| &ops[parent]);
+    let top = op.parent().map_or(op, |parent| &ops[parent]);
     let serves =
-        own.is_destage() || matches!(own.works_for(), WorksFor::Piece(_) | WorksFor::Request(_) | WorksFor::Gather(_));
-    serves && work_of(own).is_some()
+        top.is_destage() || matches!(top.works_for(), WorksFor::Piece(_) | WorksFor::Request(_) | WorksFor::Gather(_));
+    serves && work_of(top).is_some()
 }
 
 pub(crate) fn work_of(op: &Op) -> Option<Work> {

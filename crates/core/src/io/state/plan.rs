@@ -134,8 +134,8 @@ fn plan_any(view: &StripeView, written: SlotSet, policy: PartialWritePolicy) -> 
                 WritePlan { reason, rejected_reads: reconstruct, ..plan_modify(view, written, old, plan) }
             }
             Choice::Reconstruct(reason) => {
-                let own = plan_reconstruct(view, written, others, plan);
-                WritePlan { reason: reason.unwrap_or(own.reason), rejected_reads: modify, ..own }
+                let reconstruct = plan_reconstruct(view, written, others, plan);
+                WritePlan { reason: reason.unwrap_or(reconstruct.reason), rejected_reads: modify, ..reconstruct }
             }
         });
     }

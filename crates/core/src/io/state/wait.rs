@@ -74,11 +74,11 @@ impl Wait {
 }
 
 /// The answer of the gate, and of each of its rules: the operation may write now, or it is held.
-pub(crate) type Gate = Result<(), Held>;
+pub(crate) type Gate = Result<(), Hindrance>;
 
 /// The reason why an operation may not write now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Held {
+pub(crate) enum Hindrance {
     /// The operation is called again when this wait ends.
     Waits(Wait),
     /// The operation must not write. It has ended with an error when the gate returns this.

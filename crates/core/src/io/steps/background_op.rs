@@ -383,9 +383,9 @@ impl OpIo<'_> {
         };
         let range = MismatchRange::sector(from, slot, remedy);
         note_mismatch(self.sets, &op, range, &mut self.call);
-        let own = &mut self.ops[index];
-        own.plan.write |= rewritten;
-        own.background_mut().corrected += u32::from(!rewritten.is_empty());
+        let op = &mut self.ops[index];
+        op.plan.write |= rewritten;
+        op.background_mut().corrected += u32::from(!rewritten.is_empty());
         match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
             Some(slot) => self.push_correction(index, slot),
             None => {

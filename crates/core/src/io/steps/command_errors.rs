@@ -30,7 +30,7 @@ use crate::events::DriveError;
 use crate::frames::Pool;
 use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Geometry};
-use crate::io::state::command::{Command, Hold, Owner, Tried};
+use crate::io::state::command::{Attempts, Command, Hold, Owner};
 use crate::io::state::ended::News;
 use crate::io::state::op::{Op, OpKind};
 use crate::io::state::ops::Ops;
@@ -53,7 +53,7 @@ pub(crate) struct MemberRange {
 
 /// What the failure of a command means for its operation, if anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// The operation lacks the data of the read.
     Unread(CommandError),
     /// A member that stays in the array lacks the write. The operation ends with this error.
@@ -150,7 +150,7 @@ impl OpIo<'_> {
         }
     }
 
-    fn flush_failed(&mut self, command: &Command, error: CommandError) -> Option<Failure> {
+    fn flush_failed(&mut self, command: &Command, error: CommandError) -> Option<CommandFailure> {
         let reason = match error {
             CommandError::Timeout => FailReason::Timeout,
             CommandError::Drive(DriveError::Gone) => FailReason::Gone,
@@ -158,7 +158,7 @@ impl OpIo<'_> {
         };
         let redundant = self.sets.get(command.set).is_redundant();
         let failed = self.fail_member((command.set, command.member()), reason);
-        (!redundant || !failed).then_some(Failure::Unflushed)
+        (!redundant || !failed).then_some(CommandFailure::Unflushed)
     }
 
     /// The drive does not support WRITE ZEROES after all: from now on it gets zeroes as data.
@@ -261,7 +261,7 @@ impl OpIo<'_> {
         index: u32,
         command: &Command,
         result: Result<(), CommandError>,
-    ) -> Option<Failure> {
+    ) -> Option<CommandFailure> {
         self.trace_op(index, || command.ended_step(result.is_ok()));
         let set = self.sets.get_mut(command.set);
         let has_bad = set.has_bad();
@@ -296,30 +296,30 @@ impl OpIo<'_> {
     }
 
     /// What the failure of a command means for its operation, which continues after its last command.
-    pub(crate) fn op_command_done(&mut self, index: u32, command: &Command, failure: Option<Failure>) {
+    pub(crate) fn op_command_done(&mut self, index: u32, command: &Command, failure: Option<CommandFailure>) {
         match failure {
             None => {}
-            Some(Failure::Unread(error)) => self.unread(index, command, error),
-            Some(Failure::Unwritten(status)) if self.ops[index].refits(status) => {
+            Some(CommandFailure::Unread(error)) => self.unread(index, command, error),
+            Some(CommandFailure::Unwritten(status)) if self.ops[index].refits(status) => {
                 self.ops[index].refuse(command.slot, status);
             }
-            Some(Failure::Unwritten(status)) => {
+            Some(CommandFailure::Unwritten(status)) => {
                 self.ops[index].fail(status);
                 if !self.ops[index].is_rewrite() {
                     self.distrust_unwritten(index, command);
                 }
             }
-            Some(Failure::Unflushed) => self.ops[index].fail(ReplyStatus::IoError),
+            Some(CommandFailure::Unflushed) => self.ops[index].fail(ReplyStatus::IoError),
         }
         self.ops.command_ended(index);
     }
 
     #[cold]
-    fn op_command_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
+    fn op_command_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<CommandFailure> {
         match command.op {
             DriveOp::Read => {
                 self.member_read_error(command, error);
-                Some(Failure::Unread(error))
+                Some(CommandFailure::Unread(error))
             }
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => self.write_failed(index, command, error),
             DriveOp::Flush => self.flush_failed(command, error),
@@ -331,7 +331,7 @@ impl OpIo<'_> {
     /// refused gets zeroes, as data if it has no other way; if it refuses these too, it fails. On a mirror whose discarded blocks may read as anything,
     /// copies may differ, and the refusal has no consequence. A discard that was given up may still be executed over
     /// data that is written next, so its member fails.
-    fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
+    fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<CommandFailure> {
         let set = self.sets.get(command.set);
         let must_fit = set.is_redundant() && self.call.channels().discards_to_zeroes(set);
         let zeroes = self.call.channels().get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
@@ -434,7 +434,7 @@ impl OpIo<'_> {
         }
     }
 
-    fn write_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
+    fn write_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<CommandFailure> {
         let redundant = self.sets.get(command.set).is_redundant();
         let is_discard = self.ops[index].kind == OpKind::Discard;
         let zeroes = matches!(command.op, DriveOp::WriteZeroes { .. }) && !is_discard;
@@ -451,7 +451,7 @@ impl OpIo<'_> {
             CommandError::Timeout | CommandError::Drive(_) => ReplyStatus::IoError,
         };
         if status == ReplyStatus::NoSpace && self.stays_without_room(index, command) {
-            return Some(Failure::Unwritten(status));
+            return Some(CommandFailure::Unwritten(status));
         }
         if error == CommandError::Timeout {
             // Its drive may still read the frames.
@@ -467,7 +467,7 @@ impl OpIo<'_> {
             CommandError::Drive(DriveError::Protocol | DriveError::Unsupported) => FailReason::Protocol,
         };
         let failed = self.fail_member((command.set, command.member()), reason);
-        (!redundant || !failed).then_some(Failure::Unwritten(status))
+        (!redundant || !failed).then_some(CommandFailure::Unwritten(status))
     }
 
     /// Its storage is full: does it stay in the array, and the operation refit that? What it holds is intact. A member
@@ -513,11 +513,11 @@ impl OpIo<'_> {
     /// members useless. A member that the array can do without fails instead: the layers below have retried often
     /// enough.
     fn write_again(&mut self, index: u32, command: &Command) -> bool {
-        if command.tried == Tried::Once || !self.sets.is_needed(command.set, command.member()) {
+        if command.tried == Attempts::Once || !self.sets.is_needed(command.set, command.member()) {
             return false;
         }
         self.note(index, Reason::WriteRetried, command.lba.get(), u32::from(command.slot.0));
-        self.push_op_command(index, Command { tried: Tried::Once, ..*command });
+        self.push_op_command(index, Command { tried: Attempts::Once, ..*command });
         true
     }
 }

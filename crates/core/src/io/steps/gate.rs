@@ -23,7 +23,7 @@ use crate::actions::ReplyStatus;
 use crate::io::state::intent::{await_failure_marks, begin_write};
 use crate::io::state::op::{Op, OpKind, Phase};
 use crate::io::state::wait::Wait;
-use crate::io::state::wait::{Gate, Held};
+use crate::io::state::wait::{Gate, Hindrance};
 use crate::io::steps::op_io::OpIo;
 use crate::journal::redo::logs_writes_of;
 use crate::planted::Flaw;
@@ -35,7 +35,7 @@ const fn open_if(open: bool, wait: Wait) -> Gate {
     if open {
         Ok(())
     } else {
-        Err(Held::Waits(wait))
+        Err(Hindrance::Waits(wait))
     }
 }
 
@@ -73,11 +73,11 @@ impl OpIo<'_> {
         let gate = self.ask_write_gate(index);
         match gate {
             Ok(()) => {}
-            Err(Held::Waits(Wait::JournalRoom(reason))) => self.hold_for_room(index, reason),
-            Err(Held::Waits(wait)) => self.ops.hold_op(index, wait),
-            Err(Held::Failed) => self.fail_op(index, ReplyStatus::IoError),
+            Err(Hindrance::Waits(Wait::JournalRoom(reason))) => self.hold_for_room(index, reason),
+            Err(Hindrance::Waits(wait)) => self.ops.hold_op(index, wait),
+            Err(Hindrance::Failed) => self.fail_op(index, ReplyStatus::IoError),
         }
-        if matches!(gate, Err(Held::Waits(wait)) if wait != Wait::Commands) {
+        if matches!(gate, Err(Hindrance::Waits(wait)) if wait != Wait::Commands) {
             self.pass_turn_on();
         }
         gate
@@ -94,7 +94,7 @@ impl OpIo<'_> {
     /// The rules for a part of a move: 4 and 7.
     fn ask_move_gate(&self, set: SetId) -> Gate {
         if self.sets.get(set).has_failed() {
-            return Err(Held::Failed);
+            return Err(Hindrance::Failed);
         }
         await_failure_marks(self.sets, set, self.call.planted())?;
         open_if(self.call.channels().may_issue(), Wait::Commands)

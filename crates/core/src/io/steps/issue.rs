@@ -11,7 +11,7 @@ use crate::frames::Run;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
-use crate::io::state::command::{Command, Hold, Owner, Tried};
+use crate::io::state::command::{Attempts, Command, Hold, Owner};
 use crate::io::state::op::{Op, OpKind, Payload, WorksFor};
 use crate::io::state::ops::Ops;
 use crate::io::steps::command_errors::MemberRange;
@@ -62,7 +62,7 @@ impl Issuer {
             len: range.len,
             data: Data::Frames(range.at),
             class: self.class,
-            tried: Tried::Copies(tried),
+            tried: Attempts::Copies(tried),
             hold: self.hold(range.at),
             ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive())
         }

@@ -248,10 +248,10 @@ impl OpIo<'_> {
     fn begin_redo(&mut self, number: usize, index: usize, is_awaited: bool) -> bool {
         let block = self.journal.block_sectors();
         let backlog = self.journal.replay_mut().backlog_mut(number);
-        let (id, own) = (backlog.owner().0, backlog.redo(index));
+        let (id, redo) = (backlog.owner().0, backlog.redo(index));
         let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
-        let (side, (slot, at, _)) = (own.side(), own.place());
+        let (side, (slot, at, _)) = (redo.side(), redo.place());
         if slot.0 >= set.slots() || !set.writable(side).contains(slot) {
             // The slot has no member. A later one is filled by a rebuild.
             redos_done(self.journal, self.sets, id, index, count);
@@ -263,7 +263,7 @@ impl OpIo<'_> {
         else {
             return false;
         };
-        let before = own.from().get() % block;
+        let before = redo.from().get() % block;
         let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let (mut run, mut has_spare) = (self.pool.work_mut().take(bytes.get()), false);
@@ -288,11 +288,11 @@ impl OpIo<'_> {
         self.journal.count_redo();
         let mut done = Bytes::ZERO;
         for next in index..index + count {
-            let own = self.journal.replay().backlog(number).redo(next);
-            let (from, (_, _, own)) = (DriveLba(own.from().get() - before), own.place());
-            let len = Sectors((before + own.get()).next_multiple_of(block));
+            let redo = self.journal.replay().backlog(number).redo(next);
+            let (from, (_, _, sectors)) = (DriveLba(redo.from().get() - before), redo.place());
+            let len = Sectors((before + sectors.get()).next_multiple_of(block));
             self.read_for_redo(key.index, device, (from, len), run.at + done);
-            done += own.bytes();
+            done += sectors.bytes();
         }
         true
     }
@@ -379,9 +379,9 @@ impl OpIo<'_> {
                     return hold_for_commands(self.ops, index);
                 }
                 self.ops[index].phase = Phase::Writing;
-                let Footprint::Member(own) = op.footprint else { unreachable!("a redo is for a member") };
+                let Footprint::Member(extent) = op.footprint else { unreachable!("a redo is for a member") };
                 let Payload::Host(at) = op.payload else { unreachable!("it was read into frames") };
-                let range = MemberRange { slot: own.slot, lba: own.at, len: own.len, at };
+                let range = MemberRange { slot: extent.slot, lba: extent.at, len: extent.len, at };
                 self.issue_write(index, range);
                 if self.ops[index].pending == 0 {
                     self.finish_redo(index);

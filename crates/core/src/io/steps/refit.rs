@@ -141,9 +141,10 @@ impl OpIo<'_> {
         if !can_refit {
             return self.end_torn(index);
         }
-        let own = &mut self.ops[index];
-        own.outcome = Outcome::Unwritten(op.error().unwrap_or(ReplyStatus::IoError), SlotSet::EMPTY);
-        (own.plan.read, own.plan.lost, own.phase) = (unwritten, missing, Phase::Refitting(Refitting::Reading));
+        let refitted = &mut self.ops[index];
+        refitted.outcome = Outcome::Unwritten(op.error().unwrap_or(ReplyStatus::IoError), SlotSet::EMPTY);
+        (refitted.plan.read, refitted.plan.lost, refitted.phase) =
+            (unwritten, missing, Phase::Refitting(Refitting::Reading));
         self.note(index, Reason::ParityFitted, op.rows_of().stripe.0, unwritten.len());
         let op = &self.ops[index];
         let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));

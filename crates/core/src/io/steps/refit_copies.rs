@@ -66,8 +66,8 @@ impl Copies {
 
     /// The one with this number, or the first one if it cannot be read.
     fn numbered(&self, number: u16) -> Option<&Fragment> {
-        let own = self.iter().nth(usize::from(number)).filter(|copy| self.readable.contains(copy.slot));
-        own.or_else(|| self.first_but(SlotSet::EMPTY))
+        let copy = self.iter().nth(usize::from(number)).filter(|copy| self.readable.contains(copy.slot));
+        copy.or_else(|| self.first_but(SlotSet::EMPTY))
     }
 
     fn range(&self, copy: &Fragment) -> MemberRange {
@@ -220,10 +220,10 @@ impl OpIo<'_> {
         op.keep_partial_sum();
         if number > 0 && core::mem::replace(&mut op.partial_parity, counts) != counts {
             self.each_part(index, |this, copies| {
-                let (own, first) = (copies.numbered(number), copies.first_but(SlotSet::EMPTY));
-                if let (Some(own), Some(first)) = (own, first) {
-                    if own.slot != first.slot {
-                        this.distrust_copy(index, own, copies.len);
+                let (copy, first) = (copies.numbered(number), copies.first_but(SlotSet::EMPTY));
+                if let (Some(copy), Some(first)) = (copy, first) {
+                    if copy.slot != first.slot {
+                        this.distrust_copy(index, copy, copies.len);
                     }
                 }
             });

@@ -326,13 +326,13 @@ impl OpIo<'_> {
         let block = set.block().sectors();
         let run = op.work().expect("taken before");
         let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
-        let range = if let Footprint::Rows(own) = &op.footprint {
+        let range = if let Footprint::Rows(stripe_rows) = &op.footprint {
             let rows = u32::try_from(block.get()).expect("a block is small");
-            let ((lo, hi), (first, count)) = (own.part.range(), own.named());
+            let ((lo, hi), (first, count)) = (stripe_rows.part.range(), stripe_rows.named());
             let (column, lo) = if tail { (first + count - 1, hi - rows) } else { (first, lo) };
             let columns = Columns::Named { first: column, count: 1 };
             let part = Part::whole(lo, lo + rows);
-            HostRange::Rows(StripeRows { side: own.side, stripe: own.stripe, part, columns })
+            HostRange::Rows(StripeRows { side: stripe_rows.side, stripe: stripe_rows.stripe, part, columns })
         } else {
             let Extent { side, at, len } = op.extent();
             let at = if tail { at + (len - block) } else { at };

@@ -216,7 +216,7 @@ fn at(seconds: u64) -> Instant {
 
 /// The drives whose commands are given up at this time.
 fn given_up(channels: &mut Channels, seconds: u64) -> Vec<DriveId> {
-    core::iter::from_fn(|| channels.give_up_overdue(at(seconds)).map(|own| own.drive())).collect()
+    core::iter::from_fn(|| channels.give_up_overdue(at(seconds)).map(|command| command.drive())).collect()
 }
 
 #[test]

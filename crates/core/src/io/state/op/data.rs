@@ -230,7 +230,7 @@ impl BackgroundData {
 
     /// The unit, if it is one of this task.
     pub(crate) fn unit_of(&self, task: u32) -> Option<u64> {
-        self.task.filter(|own| own.task == task).map(|own| own.unit)
+        self.task.filter(|place| place.task == task).map(|place| place.unit)
     }
 }
 

@@ -43,8 +43,8 @@ impl HostRange {
     #[inline(always)]
     fn with_kind(self, extent: OpKind, rows: OpKind) -> (OpKind, Footprint) {
         match self {
-            Self::Extent(own) => (extent, Footprint::Extent(own)),
-            Self::Rows(own) => (rows, Footprint::Rows(own)),
+            Self::Extent(range) => (extent, Footprint::Extent(range)),
+            Self::Rows(stripe_rows) => (rows, Footprint::Rows(stripe_rows)),
         }
     }
 }
@@ -53,8 +53,8 @@ impl UnitRange {
     #[inline(always)]
     fn footprint(self) -> Footprint {
         match self {
-            Self::Stretch(own) => Footprint::Stretch(own),
-            Self::Rows(own) => Footprint::Rows(own),
+            Self::Stretch(stretch) => Footprint::Stretch(stretch),
+            Self::Rows(rows) => Footprint::Rows(rows),
         }
     }
 }
@@ -145,8 +145,8 @@ impl Op {
     pub(crate) fn for_piece(mut self, piece: u32, is_ahead: bool, fua: bool) -> Self {
         self.works_for = if is_ahead { WorksFor::Ahead(piece) } else { WorksFor::Piece(piece) };
         if fua {
-            if let KindData::Write(own) = &mut self.data {
-                own.fua = true;
+            if let KindData::Write(write) = &mut self.data {
+                write.fua = true;
             }
         }
         self
@@ -205,8 +205,8 @@ mod tests {
         let destages = [of(UnitRange::Stretch(stretch())), of(UnitRange::Rows(rows()))];
         assert_eq!(destages.map(|op| (op.kind(), op.destage().unit)), [(OpKind::Destage, 5), (OpKind::RowDestage, 5)]);
         let kinds = [BackgroundKind::Rebuild, BackgroundKind::Resync, BackgroundKind::Scrub];
-        let own = BackgroundData::new(SlotSet::one(Slot(1)), None, false);
-        let works = kinds.map(|kind| Op::in_background(kind, SetId(0), UnitRange::Rows(rows()), own));
+        let background = BackgroundData::new(SlotSet::one(Slot(1)), None, false);
+        let works = kinds.map(|kind| Op::in_background(kind, SetId(0), UnitRange::Rows(rows()), background));
         assert_eq!(works.map(|op| op.kind()), [OpKind::Rebuild, OpKind::Resync, OpKind::Scrub]);
         assert!(works.iter().all(|op| op.is_background() && op.background().corrected() == 0));
         assert!(works[0].is_repair(), "it belongs to no task");

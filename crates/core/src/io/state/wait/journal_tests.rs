@@ -192,7 +192,7 @@ fn held_by_a_redo(of: Slot, left_out: Option<Slot>) -> Drives {
     drives
 }
 
-type Held = fn() -> Drives;
+type Situation = fn() -> Drives;
 type Event = fn(&mut Drives);
 const OK: ReplyStatus = ReplyStatus::Ok;
 const ERROR: ReplyStatus = ReplyStatus::IoError;
@@ -217,7 +217,7 @@ const FLUSH_FAILED: Event = |drives| {
 };
 
 /// A wait, how an operation comes to it, and each event that may end it with the reply of the request.
-type Case = (&'static str, Held, &'static [(&'static str, Event, ReplyStatus)]);
+type Case = (&'static str, Situation, &'static [(&'static str, Event, ReplyStatus)]);
 
 const CASES: &[Case] = &[
     (

@@ -23,7 +23,7 @@ use crate::io::state::op::Partial;
 use crate::io::state::op::{BackgroundData, EntryState, KindData, Op, OpKind, Phase};
 use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
-use crate::io::state::wait::{Gate, Held};
+use crate::io::state::wait::{Gate, Hindrance};
 use crate::io::steps::gate::open_if;
 use crate::io::steps::op_io::OpIo;
 use crate::journal::set_journal::{Demand, SetState, Share};
@@ -243,7 +243,7 @@ fn an_operation_that_everything_holds_waits_for_one_rule_after_the_other() {
         let mut bench = Bench::new(kind);
         ORDER.into_iter().for_each(|wait| bench.hold(wait));
         for wait in rules {
-            assert_eq!(bench.ask(), Err(Held::Waits(*wait)), "{kind:?}");
+            assert_eq!(bench.ask(), Err(Hindrance::Waits(*wait)), "{kind:?}");
             bench.release(*wait);
         }
         assert_eq!(bench.ask(), Ok(()), "{kind:?}");
@@ -254,10 +254,10 @@ fn an_operation_that_everything_holds_waits_for_one_rule_after_the_other() {
 fn a_write_that_waits_for_its_session_is_not_counted_as_a_writer() {
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.hold(Wait::ActiveMark);
-    assert_eq!(bench.ask(), Err(Held::Waits(Wait::ActiveMark)));
+    assert_eq!(bench.ask(), Err(Hindrance::Waits(Wait::ActiveMark)));
     assert!(bench.controller.sets.get(SET).mark.has_writers());
     bench.hold(Wait::Session);
-    assert_eq!(bench.ask(), Err(Held::Waits(Wait::Session)));
+    assert_eq!(bench.ask(), Err(Hindrance::Waits(Wait::Session)));
     assert!(!bench.controller.sets.get(SET).mark.has_writers());
 }
 
@@ -274,7 +274,7 @@ fn a_write_waits_in_the_queue_that_its_wait_names() {
     ] {
         let mut bench = Bench::new(OpKind::RowWrite);
         bench.hold(wait);
-        assert_eq!(bench.pass(), Err(Held::Waits(wait)));
+        assert_eq!(bench.pass(), Err(Hindrance::Waits(wait)));
         let queues = bench.controller.ops.queues();
         let found: Vec<_> = queues.iter().filter(|(_, queue)| !queue.is_empty()).map(|(name, _)| *name).collect();
         assert_eq!(found, queue, "{wait:?}");
@@ -306,12 +306,12 @@ fn an_operation_that_waits_for_something_available_is_found() {
 fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.controller.sets.get_mut(SET).fail();
-    assert_eq!(bench.ask(), Err(Held::Failed));
+    assert_eq!(bench.ask(), Err(Hindrance::Failed));
     // A member whose superblock could not be written, and that the array cannot do without.
     let mut bench = Bench::new(OpKind::RowWrite);
     let set = bench.controller.sets.get_mut(SET);
     set.make_stale(0);
-    assert_eq!(bench.ask(), Err(Held::Failed));
+    assert_eq!(bench.ask(), Err(Hindrance::Failed));
     // A rebuild needs no mark.
     let mut bench = Bench::new(OpKind::Rebuild);
     let set = bench.controller.sets.get_mut(SET);
@@ -323,8 +323,8 @@ fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
 fn without_its_journal_a_write_waits_until_the_superblocks_call_the_journal_stale() {
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.controller.sets.get_mut(SET).journal.make_on(Share::new(Uuid([7; 16]), 0, 1));
-    assert_eq!(bench.ask(), Err(Held::Waits(Wait::StaleMark)));
-    assert_eq!(bench.ask(), Err(Held::Waits(Wait::StaleMark)), "the mark is asked for once");
+    assert_eq!(bench.ask(), Err(Hindrance::Waits(Wait::StaleMark)));
+    assert_eq!(bench.ask(), Err(Hindrance::Waits(Wait::StaleMark)), "the mark is asked for once");
     let set = bench.controller.sets.get_mut(SET);
     let (asked, metadata) = (set.journal.stale().unwrap(), set.metadata.as_mut().unwrap());
     metadata.make_durable(asked);

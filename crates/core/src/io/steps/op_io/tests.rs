@@ -97,10 +97,10 @@ impl Desk {
 
     /// A drive has refused a command.
     fn refused(&mut self, command: &DriveCommand, error: DriveError) -> Vec<DriveCommand> {
-        let own = self.controller.base.channels.answered(Instant::ZERO, command.tag, &mut self.actions);
-        let crate::io::state::command::Owner::Op(op) = own.owner() else { panic!("a command of an operation") };
-        let failure = self.io().on_op_command(op, &own, Err(CommandError::Drive(error)));
-        self.io().op_command_done(op, &own, failure);
+        let answered = self.controller.base.channels.answered(Instant::ZERO, command.tag, &mut self.actions);
+        let crate::io::state::command::Owner::Op(op) = answered.owner() else { panic!("a command of an operation") };
+        let failure = self.io().on_op_command(op, &answered, Err(CommandError::Drive(error)));
+        self.io().op_command_done(op, &answered, failure);
         self.step()
     }
 
@@ -124,7 +124,7 @@ fn rows(first: u16, count: u16) -> HostRange {
 
 /// Reads or writes, by drive.
 fn seen(commands: &[DriveCommand]) -> Vec<(u16, bool)> {
-    let mut seen: Vec<_> = commands.iter().map(|own| (own.drive.0, own.op == DriveOp::Read)).collect();
+    let mut seen: Vec<_> = commands.iter().map(|command| (command.drive.0, command.op == DriveOp::Read)).collect();
     seen.sort_unstable();
     seen
 }
@@ -174,7 +174,7 @@ fn a_column_that_cannot_be_read_is_computed_from_the_others() {
     let lba = read[0].lba;
     let others = desk.refused(&read[0], DriveError::Media { lba });
     assert_eq!(seen(&others), [(0, true), (1, true), (3, true)]);
-    others.iter().for_each(|own| assert!(desk.io().ended_plainly(own.tag)));
+    others.iter().for_each(|command| assert!(desk.io().ended_plainly(command.tag)));
     let index = desk.controller.ops.next_ready().unwrap();
     desk.io().step_from(index);
     let jobs = core::mem::take(&mut desk.actions.jobs);
@@ -193,7 +193,7 @@ fn a_mirror_is_read_from_another_copy_and_a_set_without_redundancy_has_none() {
         let lba = read[0].lba;
         let again = desk.refused(&read[0], DriveError::Media { lba });
         assert_eq!(again.len(), retries, "{level:?}");
-        assert!(again.iter().all(|own| own.drive != read[0].drive));
+        assert!(again.iter().all(|command| command.drive != read[0].drive));
         desk.done(&again);
         assert_eq!(desk.end(), Some((retries == 0).then_some(ReplyStatus::IoError)));
     }
@@ -246,7 +246,7 @@ fn operations_advance_together_until_one_has_ended() {
     desk.io().step_from(first);
     let reads = core::mem::take(&mut desk.actions.drive);
     assert_eq!((seen(&reads), desk.controller.ops.has_ready()), (vec![(0, true), (1, true), (2, true)], false));
-    reads.iter().for_each(|own| assert!(desk.io().ended_plainly(own.tag)));
+    reads.iter().for_each(|command| assert!(desk.io().ended_plainly(command.tag)));
     for left in [2, 1, 0] {
         let next = desk.controller.ops.next_ready().unwrap();
         desk.io().step_from(next);
