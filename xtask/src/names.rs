@@ -78,7 +78,7 @@ const NO_NOUNS: &[&str] = &[
 ];
 
 /// Names that several public types of different files have.
-const SHARED_NAMES_MAX: usize = 30;
+const SHARED_NAMES_MAX: usize = 15;
 
 /// Find old names, variables without a name of their thing, and types with one name.
 pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {

@@ -252,20 +252,20 @@ pub struct DesiredArray {
     /// The access that hosts have; if nothing is given, the access that was set.
     pub access: Option<FileValue<Access>>,
     /// Settings in the order of their names, `profile` first.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<DesiredSetting>,
 }
 
 impl DesiredArray {
     /// A setting by its name.
     #[must_use]
-    pub fn setting(&self, key: &str) -> Option<&Setting> {
+    pub fn setting(&self, key: &str) -> Option<&DesiredSetting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
 }
 
 /// A setting, as `openraid set` takes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Setting {
+pub struct DesiredSetting {
     pub key: String,
     pub value: String,
     /// The line on which it stands.

@@ -41,7 +41,7 @@ mod table;
 
 pub use desired::{
     Access, AfterPowerCut, ArrayId, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredServer,
-    DesiredSink, DesiredSpare, DesiredState, FileValue, MailTls, ScheduleTask, Setting, SinkKind, SpareFor,
+    DesiredSetting, DesiredSink, DesiredSpare, DesiredState, FileValue, MailTls, ScheduleTask, SinkKind, SpareFor,
     WebhookForm,
 };
 pub use nearest::nearest;

@@ -9,8 +9,8 @@ use toml::de::DeTable;
 
 use crate::cross::check_uses;
 use crate::desired::{
-    Access, AfterPowerCut, ArrayId, DesiredArray, DesiredManagement, DesiredServer, DesiredSpare, DesiredState,
-    FileValue, Setting, SpareFor,
+    Access, AfterPowerCut, ArrayId, DesiredArray, DesiredManagement, DesiredServer, DesiredSetting, DesiredSpare,
+    DesiredState, FileValue, SpareFor,
 };
 use crate::nearest::nearest;
 use crate::problem::{ConfigProblem, Problems, PROBLEMS_MAX};
@@ -343,9 +343,9 @@ fn hosts(section: &Section<'_>) -> Option<Vec<String>> {
     Some(hosts.into_iter().map(|word| word.text).collect())
 }
 
-fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<Setting> {
+fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<DesiredSetting> {
     let known = words.settings();
-    let mut settings: Vec<Setting> = Vec::new();
+    let mut settings: Vec<DesiredSetting> = Vec::new();
     for (key, word) in section.settings() {
         if !known.contains(&key.as_str()) {
             let remedy = match (nearest(&key, &known), key.as_str()) {
@@ -360,7 +360,7 @@ fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<Setting> {
             let path = format!("{}.{key}", section.path);
             section.reader.complain(word.at, &path, "written twice", "once as a dotted key, or once in quotes");
         } else {
-            settings.push(Setting { key, value: word.text, line: section.reader.line(word.at) });
+            settings.push(DesiredSetting { key, value: word.text, line: section.reader.line(word.at) });
         }
     }
     settings.sort_by(|a, b| (a.key != "profile", &a.key).cmp(&(b.key != "profile", &b.key)));

@@ -1,6 +1,8 @@
 //! Whole files: what they mean, and each kind of mistake with its line and its remedy.
 
-use openraid_config::{parse, Access, AfterPowerCut, ArrayId, DesiredState, Setting, SpareFor, Words, FILE_BYTES_MAX};
+use openraid_config::{
+    parse, Access, AfterPowerCut, ArrayId, DesiredSetting, DesiredState, SpareFor, Words, FILE_BYTES_MAX,
+};
 use openraid_status::alarm::Severity;
 use openraid_units::Bytes;
 
@@ -65,7 +67,7 @@ fn a_file_describes_a_server() {
     assert_eq!(server.memory, None);
     let by_uuid = &desired.arrays[0];
     assert!(matches!(by_uuid.id, ArrayId::Uuid(uuid) if uuid.0[15] == 0xff), "{by_uuid:?}");
-    let written = |settings: &[Setting]| -> Vec<String> {
+    let written = |settings: &[DesiredSetting]| -> Vec<String> {
         settings.iter().map(|setting| format!("{}={} line {}", setting.key, setting.value, setting.line)).collect()
     };
     assert_eq!(written(&by_uuid.settings), ["write.cache=through line 18"]);

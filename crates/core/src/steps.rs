@@ -70,7 +70,7 @@ pub enum Work {
 
 /// The place of an operation's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum StepPlace {
     /// An extent of the set.
     Extent {
         /// First sector.
@@ -143,8 +143,8 @@ pub enum StepEvent {
         set: SetId,
         /// Its work.
         work: Work,
-        /// The place of its work.
-        place: Place,
+        /// The place.
+        place: StepPlace,
     },
     /// The range that it waited for was granted.
     Granted,

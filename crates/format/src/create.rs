@@ -58,7 +58,7 @@ pub struct PlacementRequest {
 
 /// The places of all structures on one member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Placement {
+pub struct MemberPlacement {
     /// Version, which determines the place of the superblock.
     pub minor: MinorVersion,
     /// Sector of the superblock.
@@ -126,7 +126,7 @@ impl fmt::Display for PlacementError {
 }
 impl core::error::Error for PlacementError {}
 
-impl Placement {
+impl MemberPlacement {
     /// Lays out one member.
     ///
     /// # Errors
@@ -296,7 +296,7 @@ pub struct NewSet {
 
 /// The fields that differ from member to member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NewMember {
+pub struct MemberFields {
     /// Index of the member in the role table.
     pub dev_number: u32,
     /// Identity of the member.
@@ -324,7 +324,7 @@ impl NewSet {
     /// The RAID 0 layout bit is set if `layout` is not 0. Kernels before 5.4 refuse the bit, so only arrays whose
     /// members differ in size have it.
     #[must_use]
-    pub fn superblock(&self, member: NewMember, placement: &Placement, roles: RoleTable) -> Superblock {
+    pub fn superblock(&self, member: MemberFields, placement: &MemberPlacement, roles: RoleTable) -> Superblock {
         let mut superblock = Superblock {
             minor: placement.minor,
             features: FeatureMap::NONE,

@@ -44,13 +44,13 @@ pub use bitmap::{
 };
 pub use check::{MetadataArea, SuperblockError};
 pub use crc32c::{crc32c, crc32c_of_both};
-pub use create::{role_table_len, NewMember, NewSet, Placement, PlacementError, PlacementRequest, ROUNDING};
+pub use create::{role_table_len, MemberFields, MemberPlacement, NewSet, PlacementError, PlacementRequest, ROUNDING};
 pub use feature::{DeviceFlags, FeatureMap};
 pub use foreign::{detect as detect_foreign, Finding, Findings, ForeignKind, ReadStretch, FOREIGN_HEAD, FOREIGN_TAIL};
 pub use identity::{SetName, SetNameError, Timestamp, Uuid, UuidError};
 pub use journal::{
-    choose_journal_mirror, entry_sectors as journal_entry_sectors, journal_superblock_lba, scan_ring, ArrayState,
-    EntryFault, EntryHeader, EntryKind, JournalArray, JournalEntry, JournalError, JournalRecord, JournalRing,
+    choose_journal_mirror, entry_sectors as journal_entry_sectors, journal_superblock_lba, scan_ring, EntryFault,
+    EntryHeader, EntryKind, JournalArray, JournalArrayState, JournalEntry, JournalError, JournalRecord, JournalRing,
     JournalScan, JournalSuperblock, LogPlace, NewestCopy, RingSector, ScanNeed, ScanOutcome, SuperblockCopy,
     JOURNAL_ALIGN, JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES, JOURNAL_BYTES_MIN, JOURNAL_LBA_END, JOURNAL_MIRRORS_MAX,
     JOURNAL_NUMBER_END, JOURNAL_PAYLOAD_MAX, JOURNAL_RECORDS_MAX, JOURNAL_RING_MIN, JOURNAL_RING_START,

@@ -5,8 +5,8 @@ mod journal;
 
 use journal::{golden_device, CONTROLLER, JOURNAL};
 use openraid_format::{
-    journal_superblock_lba, scan_ring, ArrayState, EntryFault, EntryHeader, EntryKind, JournalArray, JournalError,
-    JournalRecord, JournalSuperblock, LogPlace, NewestCopy, RingSector, SuperblockCopy, Uuid,
+    journal_superblock_lba, scan_ring, EntryFault, EntryHeader, EntryKind, JournalArray, JournalArrayState,
+    JournalError, JournalRecord, JournalSuperblock, LogPlace, NewestCopy, RingSector, SuperblockCopy, Uuid,
 };
 use openraid_units::{BlockSize, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
@@ -41,9 +41,9 @@ fn wrapped() -> JournalSuperblock {
     superblock.tail = place(17, 13_800);
     superblock.clean = false;
     let array = |byte, first_sequence, state| Some(JournalArray { set_uuid: Uuid([byte; 16]), state, first_sequence });
-    superblock.arrays[0] = array(0xa0, 1, ArrayState::Live);
-    superblock.arrays[2] = array(0xa2, 5, ArrayState::Preserved);
-    superblock.arrays[63] = array(0xff, 19, ArrayState::Discarded);
+    superblock.arrays[0] = array(0xa0, 1, JournalArrayState::Live);
+    superblock.arrays[2] = array(0xa2, 5, JournalArrayState::Preserved);
+    superblock.arrays[63] = array(0xff, 19, JournalArrayState::Discarded);
     superblock
 }
 

@@ -474,8 +474,11 @@ fn devices_that_cannot_carry_a_journal_are_refused() {
 #[test]
 fn a_full_table_of_arrays_refuses_another_one_and_finds_its_own() {
     let mut superblock = small(64);
-    let array =
-        |byte| JournalArray { set_uuid: Uuid([byte; 16]), state: openraid_format::ArrayState::Live, first_sequence: 1 };
+    let array = |byte| JournalArray {
+        set_uuid: Uuid([byte; 16]),
+        state: openraid_format::JournalArrayState::Live,
+        first_sequence: 1,
+    };
     for byte in 0..64 {
         assert_eq!(superblock.enter(array(byte)), Ok(byte));
     }

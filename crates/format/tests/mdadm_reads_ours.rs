@@ -6,8 +6,9 @@ mod common;
 
 use common::{has, number, run, value, Folder};
 use openraid_format::{
-    default_layout, sync_size, BitmapHeader, DeviceFlags, FarSets, MdLevel, MinorVersion, NewMember, NewSet, Placement,
-    PlacementRequest, Raid10Layout, SetName, Superblock, Timestamp, Uuid, BITMAP_HEADER_BYTES, SUPERBLOCK_BYTES_MAX,
+    default_layout, sync_size, BitmapHeader, DeviceFlags, FarSets, MdLevel, MemberFields, MemberPlacement,
+    MinorVersion, NewSet, PlacementRequest, Raid10Layout, SetName, Superblock, Timestamp, Uuid, BITMAP_HEADER_BYTES,
+    SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::Sectors;
 use std::fs::File;
@@ -68,7 +69,7 @@ fn cases() -> Vec<Case> {
 /// The superblocks of an array, and the files that contain them.
 fn make(case: &Case, folder: &Path) -> Vec<(PathBuf, Superblock)> {
     let Case { minor, level, chunk, drive_size, .. } = *case;
-    let placement = Placement::new(PlacementRequest { minor, level, chunk, drive_size }).unwrap();
+    let placement = MemberPlacement::new(PlacementRequest { minor, level, chunk, drive_size }).unwrap();
     let uuid = |number: u16| {
         let mut bytes = [0x5a; 16];
         bytes[0..2].copy_from_slice(&number.to_be_bytes());
@@ -87,7 +88,7 @@ fn make(case: &Case, folder: &Path) -> Vec<(PathBuf, Superblock)> {
         bitmap: case.bitmap,
     };
     let members = (0..case.members).map(|slot| {
-        let member = NewMember { dev_number: slot.into(), uuid: uuid(slot), flags: DeviceFlags::default() };
+        let member = MemberFields { dev_number: slot.into(), uuid: uuid(slot), flags: DeviceFlags::default() };
         let superblock = set.superblock(member, &placement, set.roles(1));
         let path = folder.join(format!("{}-d{slot}.img", case.name));
         write(&path, drive_size, &superblock);

@@ -1,6 +1,6 @@
 //! Compares the layout of new members with mdadm's layout for drives of the same size.
 
-use openraid_format::{superblock_lba, MdLevel, MinorVersion, Placement, PlacementError, PlacementRequest};
+use openraid_format::{superblock_lba, MdLevel, MemberPlacement, MinorVersion, PlacementError, PlacementRequest};
 use openraid_units::{DriveLba, Sectors};
 
 struct Row {
@@ -44,7 +44,7 @@ fn superblock_and_data_are_where_mdadm_puts_them() {
     let rows = rows();
     assert!(rows.len() > 150);
     for Row { request, superblock, data_offset, .. } in rows {
-        let placement = Placement::new(request).unwrap_or_else(|error| panic!("{request:?}: {error}"));
+        let placement = MemberPlacement::new(request).unwrap_or_else(|error| panic!("{request:?}: {error}"));
         assert_eq!(placement.super_offset.get(), superblock, "{request:?}");
         assert_eq!(placement.data_offset.get(), data_offset, "{request:?}");
         assert_eq!(superblock_lba(request.minor, request.drive_size), Some(placement.super_offset));
@@ -54,7 +54,7 @@ fn superblock_and_data_are_where_mdadm_puts_them() {
 #[test]
 fn as_much_is_used_as_mdadm_uses() {
     for Row { request, bitmap, data_size, used, .. } in rows() {
-        let placement = Placement::new(request).unwrap();
+        let placement = MemberPlacement::new(request).unwrap();
         // If the bitmap is at the end of the drive, mdadm reserves only the size of that bitmap. On the largest drives
         // it chooses the used size before it knows the bitmap's size.
         if request.minor == MinorVersion::V1_0 && bitmap {
@@ -71,7 +71,7 @@ fn as_much_is_used_as_mdadm_uses() {
 #[test]
 fn bitmap_and_log_are_as_in_the_drawing() {
     for Row { request, bitmap, bitmap_offset, bad_blocks_offset, .. } in rows() {
-        let placement = Placement::new(request).unwrap();
+        let placement = MemberPlacement::new(request).unwrap();
         let log = placement.bad_blocks.offset;
         assert_eq!(placement.bad_blocks.size, 8);
         let at_end = request.minor == MinorVersion::V1_0;
@@ -96,10 +96,13 @@ fn a_drive_one_sector_too_small_is_refused_and_the_size_named_suffices() {
             for chunk in [8, 128, 1024, 8192] {
                 let request =
                     |size| PlacementRequest { minor, level, chunk: Sectors(chunk), drive_size: Sectors(size) };
-                let Err(PlacementError::TooSmall { need, .. }) = Placement::new(request(0)) else { panic!("{minor}") };
-                let least = (0..=need.get()).rev().take_while(|&size| Placement::new(request(size)).is_ok()).last();
+                let Err(PlacementError::TooSmall { need, .. }) = MemberPlacement::new(request(0)) else {
+                    panic!("{minor}")
+                };
+                let least =
+                    (0..=need.get()).rev().take_while(|&size| MemberPlacement::new(request(size)).is_ok()).last();
                 let least = least.unwrap_or_else(|| panic!("{minor} {level} {chunk}: {need:?} is not enough"));
-                assert!(Placement::new(request(least - 1)).is_err());
+                assert!(MemberPlacement::new(request(least - 1)).is_err());
                 assert!(need.get() - least < 16, "{minor} {level} {chunk}: {need:?} asked, {least} is enough");
             }
         }
@@ -118,7 +121,7 @@ fn chunks_that_no_level_can_have_are_refused() {
     ] {
         let request =
             PlacementRequest { minor: MinorVersion::V1_2, level, chunk: Sectors(chunk), drive_size: Sectors(1 << 40) };
-        let refused = Placement::new(request);
+        let refused = MemberPlacement::new(request);
         assert_eq!(refused, Err(PlacementError::BadChunk { level, chunk: Sectors(chunk) }));
     }
 }
@@ -136,8 +139,8 @@ fn a_drive_that_joins_has_its_data_where_the_other_members_have_it_or_as_near_as
     let others = DriveLba(Sectors::mib(8).get());
     let need = drive - Sectors::mib(8);
     let placed =
-        |size, others| Placement::for_size(request(size), false, need, others).map(|placed| placed.data_offset);
-    let usual = Placement::new(request(drive)).expect("it is large enough").data_offset;
+        |size, others| MemberPlacement::for_size(request(size), false, need, others).map(|placed| placed.data_offset);
+    let usual = MemberPlacement::new(request(drive)).expect("it is large enough").data_offset;
     assert!(usual < others);
     // As large as the others, larger, and a little smaller: then the headroom is what the drive has room for.
     assert_eq!(placed(drive, others), Ok(others));

@@ -212,7 +212,7 @@ fn the_partial_parity_log_is_where_mdadm_puts_it() {
             chunk: superblock.chunk,
             drive_size: member.size,
         };
-        let placement = openraid_format::Placement::with_ppl(request).unwrap();
+        let placement = openraid_format::MemberPlacement::with_ppl(request).unwrap();
         assert_eq!(superblock.ppl(), placement.ppl);
         assert_eq!(superblock.data_offset, placement.data_offset);
     }

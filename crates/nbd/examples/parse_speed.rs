@@ -4,7 +4,7 @@
 //! above the best is other processes' work.
 
 use openraid_nbd::client::{ChosenContext, ClientSession, ClientTransmission, Pending, PendingTable, ReplyEvent};
-use openraid_nbd::server::{simple, Payload, PayloadTuning, Session, Transmission, TransmissionEvent};
+use openraid_nbd::server::{simple, NbdSession, Payload, PayloadTuning, Transmission, TransmissionEvent};
 use openraid_nbd::{BlockSizes, Command, ContextSet, Cookie, ExportFlags, Request};
 use openraid_units::{ArrayOffset, Bytes};
 use std::hint::black_box;
@@ -15,8 +15,8 @@ const ROUNDS: u32 = 30;
 const REPEATS: u32 = 20_000;
 const BLOCK: usize = 4096;
 
-fn session() -> Session {
-    Session {
+fn session() -> NbdSession {
+    NbdSession {
         export: 0,
         size: Bytes(1 << 40),
         flags: ExportFlags::FLUSH.with(ExportFlags::FUA),

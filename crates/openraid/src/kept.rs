@@ -211,7 +211,7 @@ impl SettingsPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openraid_config::{ArrayId, FileValue, Setting};
+    use openraid_config::{ArrayId, DesiredSetting, FileValue};
     use openraid_core::admin::{MirrorRead, Profile};
     use openraid_units::Sectors;
 
@@ -237,7 +237,7 @@ mod tests {
             exports: Vec::new(),
             hosts: None,
             access: None,
-            settings: pairs(settings).into_iter().map(|(key, value)| Setting { key, value, line: 1 }).collect(),
+            settings: pairs(settings).into_iter().map(|(key, value)| DesiredSetting { key, value, line: 1 }).collect(),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use openraid_core::array::assemble::Assembly;
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
-use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, Raid10Layout, SetName, Timestamp, Uuid};
+use openraid_format::{
+    MdLevel, MemberPlacement, MinorVersion, PlacementRequest, Raid10Layout, SetName, Timestamp, Uuid,
+};
 use openraid_runtime::member::OpenedMember;
 use openraid_runtime::service::{CreateRequest, NestedRequest, StartedArray};
 use openraid_runtime::ServiceHandle;
@@ -213,7 +215,7 @@ impl NewShape {
         let of_span = |plan: &Assembly| {
             let drive_size = plan.geometry.capacity();
             let request = PlacementRequest { minor: MinorVersion::V1_2, level: MdLevel::Raid0, chunk, drive_size };
-            Placement::new(request).map_or(Sectors::ZERO, |placement| placement.data_size.round_down(chunk))
+            MemberPlacement::new(request).map_or(Sectors::ZERO, |placement| placement.data_size.round_down(chunk))
         };
         plans.iter().map(of_span).sum()
     }

@@ -40,7 +40,7 @@ mod word;
 pub use check::{Difference, PqVerdict, SECTOR_BYTES};
 pub use dispatch::Kernels;
 pub use list::BlockList;
-pub use recover::NotRecoverable;
+pub use recover::TooManyLost;
 pub use table::ParityChange;
 
 /// All blocks are as long as the first.

@@ -11,7 +11,7 @@ use core::fmt;
 
 /// Why lost data cannot be computed from the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotRecoverable {
+pub enum TooManyLost {
     /// One data block is lost, and both P and Q with it.
     NoParity,
     /// Two data blocks are lost, and P or Q with them.
@@ -23,7 +23,7 @@ pub enum NotRecoverable {
     },
 }
 
-impl fmt::Display for NotRecoverable {
+impl fmt::Display for TooManyLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoParity => f.write_str("one data block of the row is lost and neither P nor Q is there"),
@@ -34,7 +34,7 @@ impl fmt::Display for NotRecoverable {
     }
 }
 
-impl core::error::Error for NotRecoverable {}
+impl core::error::Error for TooManyLost {}
 
 impl Kernels {
     /// Compute the lost data blocks of a row, whichever they are.
@@ -54,17 +54,17 @@ impl Kernels {
         p: Option<&[u8]>,
         q: Option<&[u8]>,
         lost: &mut [(u8, &mut [u8])],
-    ) -> Result<(), NotRecoverable> {
+    ) -> Result<(), TooManyLost> {
         match (lost, p, q) {
             ([], _, _) => {}
             ([(index, lost)], Some(p), _) => self.recover_one_with_p(present, p, *index, lost),
             ([(index, lost)], None, Some(q)) => self.recover_one_with_q(present, q, *index, lost),
-            ([_], None, None) => return Err(NotRecoverable::NoParity),
+            ([_], None, None) => return Err(TooManyLost::NoParity),
             ([(x, lost_x), (y, lost_y)], Some(p), Some(q)) => {
                 self.recover_two(present, p, q, (*x, lost_x), (*y, lost_y));
             }
-            ([_, _], _, _) => return Err(NotRecoverable::OneParity),
-            (lost, _, _) => return Err(NotRecoverable::TooMany { lost: lost.len() }),
+            ([_, _], _, _) => return Err(TooManyLost::OneParity),
+            (lost, _, _) => return Err(TooManyLost::TooMany { lost: lost.len() }),
         }
         Ok(())
     }

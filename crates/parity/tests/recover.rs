@@ -3,7 +3,7 @@
 mod common;
 
 use common::{blocks, parity_by_definition, slices, Block, Noise, LENGTHS};
-use openraid_parity::{Kernels, NotRecoverable};
+use openraid_parity::{Kernels, TooManyLost};
 
 /// Lose the blocks of `lost` and get them back from P and Q as given.
 fn assert_comes_back(kernels: Kernels, row: &[Block], lost: &[usize], p: Option<&[u8]>, q: Option<&[u8]>) {
@@ -110,14 +110,14 @@ fn an_impossible_recovery_is_refused_and_changes_nothing() {
     let p = [1; 8];
     let [mut a, mut b, mut c] = [[9; 8]; 3];
     assert_eq!(kernels.recover(&[], None, None, &mut []), Ok(()));
-    assert_eq!(kernels.recover(&[], None, None, &mut [(0, &mut a)]), Err(NotRecoverable::NoParity));
+    assert_eq!(kernels.recover(&[], None, None, &mut [(0, &mut a)]), Err(TooManyLost::NoParity));
     for (p, q) in [(Some(&p[..]), None), (None, Some(&p[..])), (None, None)] {
         let lost = &mut [(0, &mut a[..]), (1, &mut b[..])];
-        assert_eq!(kernels.recover(&[], p, q, lost), Err(NotRecoverable::OneParity));
+        assert_eq!(kernels.recover(&[], p, q, lost), Err(TooManyLost::OneParity));
     }
     let lost = &mut [(0, &mut a[..]), (1, &mut b[..]), (2, &mut c[..])];
     let refused = kernels.recover(&[], Some(&p), Some(&p), lost);
-    assert_eq!(refused, Err(NotRecoverable::TooMany { lost: 3 }));
+    assert_eq!(refused, Err(TooManyLost::TooMany { lost: 3 }));
     assert!(refused.unwrap_err().to_string().starts_with("3 data blocks of the row are lost"));
     assert_eq!([a, b, c], [[9; 8]; 3]);
 }

@@ -8,7 +8,7 @@ use crate::slab::{GrowingSlab, SlabKey};
 
 /// The owner of the request.
 #[derive(Debug)]
-pub enum Owner {
+pub enum RequestOwner {
     /// A connection, by its key; it may be closed by now.
     Connection(SlabKey),
     /// The service itself, which waits for the answer.
@@ -41,7 +41,7 @@ pub enum Payload {
 #[derive(Debug)]
 pub struct HostRequest {
     /// The owner of the request.
-    pub owner: Owner,
+    pub owner: RequestOwner,
     /// The client's name for the request, in a form that only its wire understands.
     pub id: u64,
     /// The kind of the request.

@@ -74,7 +74,7 @@ pub use member::{Direct, Identity, Member, Use};
 pub use member_error::{MemberError, NotAMember};
 pub use member_facts::{backing_file, DeviceNames, Facts};
 pub use name_lock::{NameError, NameLock};
-pub use net::{Accepted, Holder, Listener, NetError, Peer, Piece, Progress, Socket, PIECES_PER_SEND_MAX};
+pub use net::{Accepted, Holder, Listener, MessagePiece, NetError, Peer, Progress, Socket, PIECES_PER_SEND_MAX};
 pub use new_file::{check_new_file, memory_file, replace_file};
 pub use pool::{FramePool, HugePages, PoolOptions, PoolRange, DISJOINT_READS_MAX, DISJOINT_WRITES_MAX};
 pub use process::give_way;

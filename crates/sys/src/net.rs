@@ -134,14 +134,14 @@ pub enum Progress {
 
 /// A piece of a message to send.
 #[derive(Clone, Copy, Debug)]
-pub enum Piece<'a> {
+pub enum MessagePiece<'a> {
     /// Bytes of the program: headers.
     Bytes(&'a [u8]),
     /// Bytes of the pool: payload. The kernel reads them only during the call.
     Pool(PoolRange),
 }
 
-impl<'a> Piece<'a> {
+impl<'a> MessagePiece<'a> {
     fn bytes(self, pool: &'a FramePool) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -451,7 +451,7 @@ impl Socket {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn send(&self, pool: &FramePool, pieces: &[Piece<'_>], skip: usize) -> Result<Progress, Errno> {
+    pub fn send(&self, pool: &FramePool, pieces: &[MessagePiece<'_>], skip: usize) -> Result<Progress, Errno> {
         let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; PIECES_PER_SEND_MAX];
         let (mut count, mut skip) = (0, skip);
         for piece in pieces {

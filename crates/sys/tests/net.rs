@@ -4,8 +4,8 @@ mod common;
 
 use common::{pattern, TempDir};
 use openraid_sys::{
-    Accepted, Epoll, Events, FramePool, Holder, Interest, Listener, NetError, Peer, Piece, PoolOptions, PoolRange,
-    ProcessSignal, Progress, Signals, Socket, PIECES_PER_SEND_MAX,
+    Accepted, Epoll, Events, FramePool, Holder, Interest, Listener, MessagePiece, NetError, Peer, PoolOptions,
+    PoolRange, ProcessSignal, Progress, Signals, Socket, PIECES_PER_SEND_MAX,
 };
 use openraid_units::{Bytes, Nanos, PoolOffset};
 use std::io::{Read, Write};
@@ -54,7 +54,7 @@ fn gather_through(socket: &Socket, mut peer: impl Read + Send + 'static) {
     let mut pieces = Vec::new();
     for (nth, header) in (0u64..).zip(&headers) {
         let payload = frames(nth * 60_000 + 3, 50_001);
-        pieces.extend([Piece::Bytes(header), Piece::Pool(payload), Piece::Bytes(b"")]);
+        pieces.extend([MessagePiece::Bytes(header), MessagePiece::Pool(payload), MessagePiece::Bytes(b"")]);
         oracle.extend_from_slice(header);
         oracle.extend_from_slice(pool.slice(payload));
     }
@@ -126,7 +126,7 @@ fn more_pieces_than_the_kernel_takes_are_sent_by_the_next_call() {
     let (mut ours, theirs) = UnixStream::pair().expect("pair");
     let socket = Socket::from(theirs);
     let byte = [7u8];
-    let pieces = vec![Piece::Bytes(&byte); PIECES_PER_SEND_MAX + 5];
+    let pieces = vec![MessagePiece::Bytes(&byte); PIECES_PER_SEND_MAX + 5];
     assert_eq!(socket.send(&pool(), &pieces, 0), Ok(Progress::Bytes(PIECES_PER_SEND_MAX)));
     assert_eq!(socket.send(&pool(), &pieces, PIECES_PER_SEND_MAX), Ok(Progress::Bytes(5)));
     let mut bytes = vec![0; PIECES_PER_SEND_MAX + 5];
@@ -150,7 +150,7 @@ fn bytes_are_received_straight_into_the_pool_and_nowhere_else() {
     assert_eq!(rest[..1000], pattern(5, 4000)[3000..]);
     drop(ours);
     assert_eq!(socket.receive(&mut rest), Ok(Progress::Closed));
-    assert_eq!(socket.send(&pool, &[Piece::Bytes(b"late")], 0), Ok(Progress::Closed), "no signal, no error");
+    assert_eq!(socket.send(&pool, &[MessagePiece::Bytes(b"late")], 0), Ok(Progress::Closed), "no signal, no error");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn connecting_reports_progress_and_failure() {
         wait(&socket, Interest::WRITE);
     }
     let (mut peer, _) = listener.accept().expect("accept");
-    assert_eq!(socket.send(&pool(), &[Piece::Bytes(b"hello")], 0), Ok(Progress::Bytes(5)));
+    assert_eq!(socket.send(&pool(), &[MessagePiece::Bytes(b"hello")], 0), Ok(Progress::Bytes(5)));
     let mut bytes = [0; 5];
     peer.read_exact(&mut bytes).expect("read");
     assert_eq!(&bytes, b"hello");

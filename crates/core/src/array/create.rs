@@ -6,8 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    BitmapError, BitmapHeader, DeviceFlags, MdLevel, MinorVersion, NewMember as MemberIdentity, NewSet, Placement,
-    PlacementError, PlacementRequest, Role, SetName, Superblock, Timestamp, Uuid,
+    BitmapError, BitmapHeader, DeviceFlags, MdLevel, MemberFields as MemberIdentity, MemberPlacement, MinorVersion,
+    NewSet, PlacementError, PlacementRequest, Role, SetName, Superblock, Timestamp, Uuid,
 };
 use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
@@ -124,7 +124,7 @@ impl fmt::Display for CreateError {
 impl core::error::Error for CreateError {}
 
 impl CreateError {
-    fn too_small(drive: &NewDrive, placement: &Placement, need: Sectors) -> Self {
+    fn too_small(drive: &NewDrive, placement: &MemberPlacement, need: Sectors) -> Self {
         let (offset, have) = (placement.data_offset, placement.usable);
         Self::SpareTooSmall { drive: drive.drive, size: drive.capacity, offset, have, need }
     }
@@ -167,7 +167,7 @@ pub fn plan(spec: &CreateSpec) -> Result<Assembly, CreateError> {
     let place = |d: &NewDrive| {
         let request =
             PlacementRequest { minor: spec.minor, level: spec.level, chunk: spec.chunk, drive_size: d.capacity };
-        let placement = if spec.ppl { Placement::with_ppl(request) } else { Placement::new(request) };
+        let placement = if spec.ppl { MemberPlacement::with_ppl(request) } else { MemberPlacement::new(request) };
         placement.map_err(|error| CreateError::Placement { drive: d.drive, error })
     };
     let mut placements = Vec::new();
@@ -229,14 +229,14 @@ fn member_size(spec: &CreateSpec, redundant: bool, smallest: Sectors) -> Result<
     }
 }
 
-fn check_spares(spares: &[(NewDrive, Placement)], need: Sectors) -> Result<(), CreateError> {
+fn check_spares(spares: &[(NewDrive, MemberPlacement)], need: Sectors) -> Result<(), CreateError> {
     match spares.iter().find(|(_, p)| p.usable < need) {
         Some((drive, p)) => Err(CreateError::too_small(drive, p, need)),
         None => Ok(()),
     }
 }
 
-fn slot_sizes(spec: &CreateSpec, placements: &[(NewDrive, Placement)]) -> Vec<Sectors> {
+fn slot_sizes(spec: &CreateSpec, placements: &[(NewDrive, MemberPlacement)]) -> Vec<Sectors> {
     let mut given = placements.iter();
     spec.slots
         .iter()
@@ -252,7 +252,7 @@ fn finish(
     set: &NewSet,
     geometry: Geometry,
     missing: SlotSet,
-    placements: &[(NewDrive, Placement)],
+    placements: &[(NewDrive, MemberPlacement)],
 ) -> Result<Assembly, CreateError> {
     let mut roles = set.roles(spec.spares.len());
     for slot in missing {
@@ -303,7 +303,7 @@ fn finish(
 fn new_bitmap(
     set: &NewSet,
     common: &Superblock,
-    placements: &[(NewDrive, Placement)],
+    placements: &[(NewDrive, MemberPlacement)],
 ) -> Result<PlannedBitmap, CreateError> {
     let covers =
         openraid_format::sync_size(common).ok_or(CreateError::NoUse("a bitmap is for levels with redundancy"))?;
@@ -325,7 +325,7 @@ pub fn superblock_for_new_member(array: &Superblock, drive: &NewDrive) -> Result
         PlacementRequest { minor: array.minor, level: array.level, chunk: array.chunk, drive_size: drive.capacity };
     // Linux md writes a size into all superblocks; without redundancy it has no meaning.
     let need = if array.level.is_redundant() { array.size } else { Sectors::ZERO };
-    let placement = Placement::for_size(request, array.ppl().is_some(), need, array.data_offset);
+    let placement = MemberPlacement::for_size(request, array.ppl().is_some(), need, array.data_offset);
     let placement = placement.map_err(|error| CreateError::Placement { drive: drive.drive, error })?;
     if placement.usable < need {
         return Err(CreateError::too_small(drive, &placement, need));

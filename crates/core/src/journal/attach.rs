@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{ArrayState, JournalRecord, JournalSuperblock, LogPlace, Uuid};
+use openraid_format::{JournalArrayState, JournalRecord, JournalSuperblock, LogPlace, Uuid};
 use openraid_units::{DriveId, Sectors};
 
 use super::devices::{Device, DeviceState};
@@ -34,7 +34,7 @@ pub struct JournalArrayStatus {
     /// UUID of the set.
     pub set_uuid: Uuid,
     /// Whether its entries count.
-    pub state: ArrayState,
+    pub state: JournalArrayState,
     /// Number of its entries that were not replayed, because the array was not started yet.
     pub waiting: u64,
 }
@@ -253,7 +253,7 @@ impl Journal {
         let index = superblock
             .index_of(set_uuid)
             .ok_or(AdminError::NotPossible("the journal holds nothing for an array of this name"))?;
-        superblock.arrays[usize::from(index)].as_mut().expect("just found").state = ArrayState::Discarded;
+        superblock.arrays[usize::from(index)].as_mut().expect("just found").state = JournalArrayState::Discarded;
         self.log.end_array_entries(index);
         sets.all_changed(Change::Session);
         Ok(self.request_superblock())

@@ -1,7 +1,7 @@
 //! A journal without a working device protects no more writes. Data that it has acknowledged is still in the cache and goes
 //! to the members without delay. Until the journal is back, writes are acknowledged when they are on the members.
 
-use openraid_format::ArrayState;
+use openraid_format::JournalArrayState;
 
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{NoticeKind, ReplyStatus};
@@ -74,7 +74,8 @@ impl Journal {
             matches!(set.journal.session(), Session::Marking | Session::On | Session::Leaving | Session::Unmarking);
         let Some(share) = set.journal.share().filter(|_| promised) else { return false };
         let table = self.superblock.as_ref().and_then(|s| s.arrays[usize::from(share.index)]);
-        let since = table.filter(|array| Some(array.set_uuid) == uuid_of(set) && array.state != ArrayState::Discarded);
+        let since =
+            table.filter(|array| Some(array.set_uuid) == uuid_of(set) && array.state != JournalArrayState::Discarded);
         let (Some(array), true) = (since, self.is_live()) else { return false };
         self.log.wait_for_array(share.index, array.first_sequence);
         true

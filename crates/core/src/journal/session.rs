@@ -15,7 +15,7 @@
 //! data of the set: with the clean mark when the set is quiet, or because the journal is lost, switched off, or the set is
 //! stopped.
 
-use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
+use openraid_format::{JournalArray, JournalArrayState, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Instant, SetId};
 
 use super::redo::is_protectable;
@@ -121,7 +121,7 @@ impl Journal {
     /// Does the journal's table have a place for this set? The place of a discarded array is one.
     fn has_place_for(&self, set_uuid: Uuid) -> bool {
         let Some(superblock) = &self.superblock else { return false };
-        let is_place = |array: &JournalArray| array.set_uuid == set_uuid || array.state == ArrayState::Discarded;
+        let is_place = |array: &JournalArray| array.set_uuid == set_uuid || array.state == JournalArrayState::Discarded;
         superblock.arrays.iter().any(|place| place.as_ref().is_none_or(is_place))
     }
 
@@ -196,7 +196,7 @@ impl Journal {
         }
         let uuid = uuid_of(set).expect("sets in the journal have metadata");
         let first = self.first_open();
-        let array = JournalArray { set_uuid: uuid, state: ArrayState::Live, first_sequence: first };
+        let array = JournalArray { set_uuid: uuid, state: JournalArrayState::Live, first_sequence: first };
         let superblock = self.superblock.as_mut().expect("it is live");
         if superblock.index_of(uuid).is_none() && superblock.arrays.iter().all(Option::is_some) {
             forget_oldest_discarded(superblock);
@@ -352,7 +352,7 @@ fn unmark_session(sets: &mut Sets, id: SetId, covers_all: bool, call: &mut Call)
 /// Free the place in the table of the array that was discarded first. Its entries do not count for the new array, whose
 /// entries are younger. If the discarded array comes back, its journal counts as lost.
 fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
-    let discarded = |place: &&mut Option<JournalArray>| place.is_some_and(|a| a.state == ArrayState::Discarded);
+    let discarded = |place: &&mut Option<JournalArray>| place.is_some_and(|a| a.state == JournalArrayState::Discarded);
     let oldest = superblock.arrays.iter_mut().filter(discarded).min_by_key(|place| place.map(|a| a.first_sequence));
     if let Some(place) = oldest {
         *place = None;

@@ -307,7 +307,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use openraid_format::{ArrayState, JournalArray, Uuid};
+    use openraid_format::{JournalArray, JournalArrayState, Uuid};
 
     use super::*;
     use crate::journal::log::Entry;
@@ -395,8 +395,11 @@ mod tests {
     #[test]
     fn an_array_that_needs_no_kept_entry_counts_from_the_tail_on_and_one_that_does_keeps_its_place() {
         let mut journal = with_entries(5);
-        let array =
-            |number: u8| JournalArray { set_uuid: Uuid([number; 16]), state: ArrayState::Live, first_sequence: 1 };
+        let array = |number: u8| JournalArray {
+            set_uuid: Uuid([number; 16]),
+            state: JournalArrayState::Live,
+            first_sequence: 1,
+        };
         (0..2).for_each(|number| _ = journal.superblock.as_mut().unwrap().enter(array(number)));
         journal.log.wait_for_array(1, 1);
         journal.log.keep(1);

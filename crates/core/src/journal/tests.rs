@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use openraid_format::{
-    ArrayState, JournalArray, JournalSuperblock, RingSector, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES,
+    JournalArray, JournalArrayState, JournalSuperblock, RingSector, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES,
 };
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Nanos, Sectors, SetId, SetLba};
 
@@ -75,7 +75,7 @@ fn mirror() -> Set {
 
 /// The mirror in a session that is on, in place 0 of the journal's table.
 fn in_session(journal: &mut Journal) -> Set {
-    let array = JournalArray { set_uuid: UUID, state: ArrayState::Live, first_sequence: 2 };
+    let array = JournalArray { set_uuid: UUID, state: JournalArrayState::Live, first_sequence: 2 };
     journal.superblock.as_mut().unwrap().arrays[0] = Some(array);
     let mut set = mirror();
     set.journal.make_on(Share::new(Uuid([7; 16]), 0, 2));
@@ -299,11 +299,11 @@ fn entries_of_a_failed_set_wait_for_it_if_its_superblocks_may_have_the_mark_and_
     let place = |journal: &mut Journal, set_uuid, state| {
         journal.superblock.as_mut().unwrap().arrays[0] = Some(JournalArray { set_uuid, state, first_sequence: 2 });
     };
-    place(&mut journal, UUID, ArrayState::Discarded);
+    place(&mut journal, UUID, JournalArrayState::Discarded);
     assert!(refuses(&mut journal));
-    place(&mut journal, Uuid([8; 16]), ArrayState::Live);
+    place(&mut journal, Uuid([8; 16]), JournalArrayState::Live);
     assert!(refuses(&mut journal), "another set has the place");
-    place(&mut journal, UUID, ArrayState::Live);
+    place(&mut journal, UUID, JournalArrayState::Live);
     journal.state = JournalState::Lost(JournalLoss::Device);
     assert!(refuses(&mut journal), "its entries cannot be read");
 }
@@ -344,7 +344,7 @@ fn a_session_ends_with_its_place_in_the_table_and_a_mark_that_is_being_cleared_i
     assert_eq!(sets.get(SET).journal.state, SetState::Off(Demand::None));
     assert_eq!(journal.superblock.as_ref().unwrap().arrays[0], None);
     // The place belongs to another set now: it stays.
-    let other = JournalArray { set_uuid: Uuid([8; 16]), state: ArrayState::Live, first_sequence: 5 };
+    let other = JournalArray { set_uuid: Uuid([8; 16]), state: JournalArrayState::Live, first_sequence: 5 };
     journal.superblock.as_mut().unwrap().arrays[0] = Some(other);
     sets.get_mut(SET).journal.make_on(Share::new(Uuid([7; 16]), 0, 2));
     journal.end_session(&mut sets, SET);

@@ -35,7 +35,9 @@ pub use record::JournalRecord;
 pub(crate) use record::RECORD_BYTES;
 pub use ring::{entry_sectors, JournalRing, LogPlace, RingSector};
 pub use scan::{scan_ring, JournalScan, ScanNeed, ScanOutcome};
-pub use superblock::{journal_superblock_lba, ArrayState, JournalArray, JournalSuperblock, NewestCopy, SuperblockCopy};
+pub use superblock::{
+    journal_superblock_lba, JournalArray, JournalArrayState, JournalSuperblock, NewestCopy, SuperblockCopy,
+};
 
 use openraid_units::{Bytes, Sectors};
 

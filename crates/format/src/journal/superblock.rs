@@ -70,7 +70,7 @@ pub enum SuperblockCopy {
 
 /// The use of the journal's entries for an array in its table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ArrayState {
+pub enum JournalArrayState {
     /// The array uses the journal.
     Live,
     /// The array has failed; its entries are kept until it comes back.
@@ -85,7 +85,7 @@ pub struct JournalArray {
     /// Identity of the redundancy set, as in its md superblocks.
     pub set_uuid: Uuid,
     /// The use of its entries.
-    pub state: ArrayState,
+    pub state: JournalArrayState,
     /// Entries before this one do not apply to the array.
     pub first_sequence: u64,
 }
@@ -221,7 +221,7 @@ impl JournalSuperblock {
     #[must_use]
     pub fn counts(&self, array: u8, sequence: u64) -> bool {
         let array = self.arrays.get(usize::from(array)).copied().flatten();
-        array.is_some_and(|array| array.state != ArrayState::Discarded && sequence >= array.first_sequence)
+        array.is_some_and(|array| array.state != JournalArrayState::Discarded && sequence >= array.first_sequence)
     }
 
     /// The index of the array with this identity.
@@ -449,7 +449,7 @@ impl JournalSuperblock {
     }
 }
 
-impl ArrayState {
+impl JournalArrayState {
     const fn number(self) -> u8 {
         match self {
             Self::Live => 1,
@@ -462,9 +462,9 @@ impl ArrayState {
 fn decode_array(bytes: &[u8; ARRAY_BYTES], index: usize) -> Result<Option<JournalArray>, JournalError> {
     let state = match bytes[at::ARRAY_STATE] {
         0 if *bytes == [0; ARRAY_BYTES] => return Ok(None),
-        1 => ArrayState::Live,
-        2 => ArrayState::Preserved,
-        3 => ArrayState::Discarded,
+        1 => JournalArrayState::Live,
+        2 => JournalArrayState::Preserved,
+        3 => JournalArrayState::Discarded,
         _ => return Err(JournalError::BadArray { index, field: "state" }),
     };
     if bytes[at::ARRAY_PAD..] != [0; ARRAY_BYTES - at::ARRAY_PAD] {

@@ -3,7 +3,7 @@
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::Axes;
 use crate::method::find;
-use crate::run::{complete, Absence, Measurement, Shard};
+use crate::run::{complete, Absence, Measurement, RunShard};
 use serde::{Deserialize, Serialize};
 
 /// The reason of a cell that has no result in one part because another part has it.
@@ -14,7 +14,7 @@ const LEFT: &str = "left to another part of the review";
 pub struct PartOf {
     /// The part.
     #[serde(flatten)]
-    pub shard: Shard,
+    pub shard: RunShard,
     /// Axes of the machine.
     pub machine: Axes,
 }
@@ -40,7 +40,7 @@ impl CellOutcome {
 pub fn join(mut parts: Vec<ReviewResults>) -> Result<ReviewResults, String> {
     let whole = "is a whole review, no part of one; leave it out";
     let shards = parts.iter().map(|part| part.part.as_ref().map(|of_part| of_part.shard));
-    let shards: Vec<Shard> = shards.collect::<Option<_>>().ok_or_else(|| format!("one of these {whole}"))?;
+    let shards: Vec<RunShard> = shards.collect::<Option<_>>().ok_or_else(|| format!("one of these {whole}"))?;
     complete(&shards)?;
     parts.sort_by_key(|part| part.part.as_ref().map(|of_part| of_part.shard));
     let (first, others) = parts.split_first().ok_or("there is no part; name all of them")?;

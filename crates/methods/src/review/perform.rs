@@ -8,7 +8,7 @@ use crate::cell::{
 };
 use crate::method::{Method, Suite, TargetKind};
 use crate::reader::RequestTrace;
-use crate::run::{run_all, CellStore, Measurement, Shard};
+use crate::run::{run_all, CellStore, Measurement, RunShard};
 use crate::target::{Target, TargetError, TargetFacts};
 use openraid_models::Library;
 use openraid_sim::random::mix;
@@ -43,7 +43,7 @@ pub struct Performance<'a> {
     /// Opens each drive, if the target is drives side by side.
     pub beside: Option<RealDrives<'a>>,
     /// The part of the cells that is measured; for simulated machines only.
-    pub shard: Option<Shard>,
+    pub shard: Option<RunShard>,
 }
 
 impl Performance<'_> {

@@ -12,6 +12,6 @@ pub use fill::fill;
 pub use outcome::{Absence, Measurement};
 pub use overhead::generator_cost;
 pub use program::program_digest;
-pub use shard::{complete, Shard};
+pub use shard::{complete, RunShard};
 pub use store::{build, fingerprint, write_atomically, CellStore, CellStoreError, CELL_SCHEMA};
 pub use threads::run_all;

@@ -9,14 +9,15 @@ const PARTS_MAX: u32 = 100_000;
 
 /// One of several equal parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Shard {
+#[schema(as = Shard)]
+pub struct RunShard {
     /// The number of this part, from 1.
     pub index: u32,
     /// Number of parts that the whole was divided into.
     pub of: u32,
 }
 
-impl Shard {
+impl RunShard {
     /// Does the item with this index (from 0) belong to the part?
     #[must_use]
     pub const fn takes(self, number: usize) -> bool {
@@ -24,13 +25,13 @@ impl Shard {
     }
 }
 
-impl fmt::Display for Shard {
+impl fmt::Display for RunShard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index, self.of)
     }
 }
 
-impl FromStr for Shard {
+impl FromStr for RunShard {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
@@ -48,7 +49,7 @@ impl FromStr for Shard {
 ///
 /// # Errors
 /// The part that is missing, given twice, or of another whole.
-pub fn complete(shards: &[Shard]) -> Result<(), String> {
+pub fn complete(shards: &[RunShard]) -> Result<(), String> {
     let Some(first) = shards.first() else { return Err("there is no part; name all of them".into()) };
     if let Some(other) = shards.iter().find(|shard| shard.of != first.of) {
         return Err(format!("{first} and {other} are parts of different wholes; name the parts of one"));
@@ -74,19 +75,19 @@ mod tests {
     fn every_item_belongs_to_exactly_one_part() {
         for of in 1..9 {
             for number in 0..50 {
-                let owners = (1..=of).filter(|index| Shard { index: *index, of }.takes(number)).count();
+                let owners = (1..=of).filter(|index| RunShard { index: *index, of }.takes(number)).count();
                 assert_eq!(owners, 1);
             }
         }
         for wrong in ["", "1", "0/3", "4/3", "1/0", "a/b", "1/2/3", "-1/2", "1/100001"] {
-            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+            assert!(wrong.parse::<RunShard>().is_err(), "{wrong}");
         }
-        assert_eq!("3/8".parse::<Shard>().unwrap().to_string(), "3/8");
+        assert_eq!("3/8".parse::<RunShard>().unwrap().to_string(), "3/8");
     }
 
     #[test]
     fn missing_and_superfluous_parts_are_named() {
-        let parts = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect::<Vec<Shard>>();
+        let parts = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect::<Vec<RunShard>>();
         assert_eq!(complete(&parts(&["2/3", "1/3", "3/3"])), Ok(()));
         for (words, wanted) in [
             (&["1/3", "3/3"][..], "missing: 2"),

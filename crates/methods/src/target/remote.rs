@@ -9,7 +9,7 @@ use openraid_nbd::client::{
 };
 use openraid_nbd::{Command, Cookie, ExportFlags, Request};
 use openraid_nbd::{NbdUri, Transport};
-use openraid_sys::{clock, Epoll, Events, Interest, Piece, PoolRange, Progress, Socket};
+use openraid_sys::{clock, Epoll, Events, Interest, MessagePiece, PoolRange, Progress, Socket};
 use openraid_units::{ArrayOffset, Bytes, Instant, Nanos};
 use std::collections::VecDeque;
 use std::net::ToSocketAddrs;
@@ -125,8 +125,8 @@ impl NbdTarget {
 
     fn send(&mut self) -> Result<(), TargetError> {
         while let Some(next) = self.outbox.front_mut() {
-            let header = Piece::Bytes(&next.header);
-            let pieces = [header, Piece::Pool(next.payload.unwrap_or_default())];
+            let header = MessagePiece::Bytes(&next.header);
+            let pieces = [header, MessagePiece::Pool(next.payload.unwrap_or_default())];
             let pieces = if next.payload.is_some() { &pieces[..] } else { &pieces[..1] };
             let total = 28 + next.payload.map_or(0, |range| usize::try_from(range.len.get()).expect("a frame"));
             match self.socket.send(&self.frames.pool, pieces, next.sent) {
@@ -278,7 +278,7 @@ impl Greeting {
     fn send_all(&self, frames: &TargetFrames, bytes: &[u8]) -> Result<(), String> {
         let mut sent = 0;
         while sent < bytes.len() {
-            match self.socket.send(&frames.pool, &[Piece::Bytes(bytes)], sent) {
+            match self.socket.send(&frames.pool, &[MessagePiece::Bytes(bytes)], sent) {
                 Ok(Progress::Bytes(count)) => sent += count,
                 Ok(Progress::Blocked) => std::thread::yield_now(),
                 Ok(Progress::Closed) => return Err("the server closed the connection; see its log".into()),
@@ -346,6 +346,6 @@ impl Target for NbdTarget {
 impl Drop for NbdTarget {
     fn drop(&mut self) {
         // Sends a goodbye. If the server is already gone, no goodbye is needed.
-        let _ = self.socket.send(&self.frames.pool, &[Piece::Bytes(&ClientTransmission::disconnect())], 0);
+        let _ = self.socket.send(&self.frames.pool, &[MessagePiece::Bytes(&ClientTransmission::disconnect())], 0);
     }
 }

@@ -11,7 +11,7 @@
 //! one call: the output of a call is bounded by the longest answer, which is the list of exports.
 
 use super::before_tls;
-use super::options::{Negotiation, Outcome, Session};
+use super::options::{NbdSession, Negotiation, OptionOutcome};
 use crate::export::ExportInfo;
 use crate::limits::{OPTIONS_MAX, OPTION_PAYLOAD_MAX, OPTION_SKIP_MAX};
 use crate::wire::{hold, option, to_usize, Reader, FLAG_NO_ZEROES, OPTION_BYTES};
@@ -88,7 +88,7 @@ pub enum HandshakeEvent {
     /// An option was answered: send the output before the rest of the input is passed again.
     Replied,
     /// Send the output. The rest of the input is for [`Transmission`](super::Transmission).
-    Ready(Session),
+    Ready(NbdSession),
     /// Send the output if there is any, then close the connection.
     Close(CloseReason),
 }
@@ -226,14 +226,14 @@ impl Handshake {
     }
 
     /// Calls `answer` and converts its result to an event.
-    fn finish(&mut self, answer: impl FnOnce(&mut Negotiation) -> Outcome) -> HandshakeEvent {
+    fn finish(&mut self, answer: impl FnOnce(&mut Negotiation) -> OptionOutcome) -> HandshakeEvent {
         match answer(&mut self.negotiation) {
-            Outcome::Replied => HandshakeEvent::Replied,
-            Outcome::Enter(session) => {
+            OptionOutcome::Replied => HandshakeEvent::Replied,
+            OptionOutcome::Enter(session) => {
                 self.state = State::Finished;
                 HandshakeEvent::Ready(session)
             }
-            Outcome::Close(reason) => self.close(reason),
+            OptionOutcome::Close(reason) => self.close(reason),
         }
     }
 

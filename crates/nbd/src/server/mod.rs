@@ -7,9 +7,11 @@ mod reply;
 mod transmission;
 
 pub use handshake::{CloseReason, Handshake, HandshakeEvent, HandshakeStep, Policy, StartTls};
-pub use options::Session;
+pub use options::NbdSession;
 pub use reply::{
     chunk_data, chunk_done, chunk_error, chunk_hole, chunk_status, simple, ReplyHead, CHUNK_DATA_BYTES,
     CHUNK_DONE_BYTES, CHUNK_HOLE_BYTES, SIMPLE_BYTES,
 };
-pub use transmission::{Fatal, Parsed, Payload, PayloadTuning, Reason, Refusal, Transmission, TransmissionEvent};
+pub use transmission::{
+    Fatal, Parsed, Payload, PayloadTuning, Reason, RequestRefusal, Transmission, TransmissionEvent,
+};

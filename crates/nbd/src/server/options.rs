@@ -11,7 +11,7 @@ use openraid_units::Bytes;
 
 /// The result of the negotiation: everything that the transmission phase needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Session {
+pub struct NbdSession {
     /// Index of the export in the list that was passed with the last option.
     pub export: usize,
     /// Size of the export.
@@ -28,9 +28,9 @@ pub struct Session {
 
 /// The result of an option.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum OptionOutcome {
     Replied,
-    Enter(Session),
+    Enter(NbdSession),
     Close(CloseReason),
 }
 
@@ -75,21 +75,21 @@ impl Negotiation {
     }
 
     /// Answers an option whose payload was too long to keep.
-    pub fn too_big(&mut self, option: u32, out: &mut Vec<u8>) -> Outcome {
+    pub fn too_big(&mut self, option: u32, out: &mut Vec<u8>) -> OptionOutcome {
         if option == option::SET_META_CONTEXT {
             self.selection = None;
         }
         push_refusal(out, option, &Refused::new(rep::ERR_TOO_BIG, "the option is longer than this server accepts"));
-        Outcome::Replied
+        OptionOutcome::Replied
     }
 
     /// Answers an option.
-    pub fn answer(&mut self, option: u32, payload: &[u8], exports: &[ExportInfo], out: &mut Vec<u8>) -> Outcome {
+    pub fn answer(&mut self, option: u32, payload: &[u8], exports: &[ExportInfo], out: &mut Vec<u8>) -> OptionOutcome {
         match option {
             option::EXPORT_NAME => return self.export_name(payload, exports, out),
             option::ABORT => {
                 push_reply(out, option, rep::ACK, &[]);
-                return Outcome::Close(CloseReason::Aborted);
+                return OptionOutcome::Close(CloseReason::Aborted);
             }
             _ => {}
         }
@@ -110,11 +110,11 @@ impl Negotiation {
         match result {
             Ok(entered) => {
                 push_reply(out, option, rep::ACK, &[]);
-                entered.map_or(Outcome::Replied, Outcome::Enter)
+                entered.map_or(OptionOutcome::Replied, OptionOutcome::Enter)
             }
             Err(refused) => {
                 push_refusal(out, option, &refused);
-                Outcome::Replied
+                OptionOutcome::Replied
             }
         }
     }
@@ -127,7 +127,7 @@ impl Negotiation {
         }
     }
 
-    fn structured_reply(&mut self, payload: &[u8]) -> Result<Option<Session>, Refused> {
+    fn structured_reply(&mut self, payload: &[u8]) -> Result<Option<NbdSession>, Refused> {
         if !payload.is_empty() {
             return Err(NO_PAYLOAD);
         }
@@ -135,7 +135,7 @@ impl Negotiation {
         Ok(None)
     }
 
-    fn list(&self, payload: &[u8], exports: &[ExportInfo], out: &mut Vec<u8>) -> Result<Option<Session>, Refused> {
+    fn list(&self, payload: &[u8], exports: &[ExportInfo], out: &mut Vec<u8>) -> Result<Option<NbdSession>, Refused> {
         if !payload.is_empty() {
             return Err(NO_PAYLOAD);
         }
@@ -151,10 +151,10 @@ impl Negotiation {
         Ok(None)
     }
 
-    fn export_name(&mut self, payload: &[u8], exports: &[ExportInfo], out: &mut Vec<u8>) -> Outcome {
+    fn export_name(&mut self, payload: &[u8], exports: &[ExportInfo], out: &mut Vec<u8>) -> OptionOutcome {
         let found = (!self.shutting_down).then(|| name_of(payload).and_then(|name| find(exports, name)));
         let Some(Ok((index, export))) = found else {
-            return Outcome::Close(CloseReason::ExportNameRefused);
+            return OptionOutcome::Close(CloseReason::ExportNameRefused);
         };
         let session = self.session(index, export);
         out.extend_from_slice(&session.size.get().to_be_bytes());
@@ -162,7 +162,7 @@ impl Negotiation {
         if !self.no_zeroes {
             out.extend_from_slice(&[0; EXPORT_NAME_PADDING]);
         }
-        Outcome::Enter(session)
+        OptionOutcome::Enter(session)
     }
 
     fn info(
@@ -171,7 +171,7 @@ impl Negotiation {
         payload: &[u8],
         exports: &[ExportInfo],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Session>, Refused> {
+    ) -> Result<Option<NbdSession>, Refused> {
         let mut reader = Reader::new(payload);
         let name = reader.counted().ok_or(MALFORMED)?;
         let count = reader.u16().ok_or(MALFORMED)?;
@@ -207,7 +207,7 @@ impl Negotiation {
         payload: &[u8],
         exports: &[ExportInfo],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Session>, Refused> {
+    ) -> Result<Option<NbdSession>, Refused> {
         let set = option == option::SET_META_CONTEXT;
         if set {
             self.selection = None; // even a failing option replaces what was chosen before
@@ -247,10 +247,10 @@ impl Negotiation {
         Ok(None)
     }
 
-    fn session(&self, index: usize, export: &ExportInfo) -> Session {
+    fn session(&self, index: usize, export: &ExportInfo) -> NbdSession {
         assert_usable(export);
         let chosen = self.selection.as_ref().filter(|selection| selection.export == export.name);
-        Session {
+        NbdSession {
             export: index,
             size: export.size,
             flags: export.flags.negotiated(self.structured),

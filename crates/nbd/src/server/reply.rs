@@ -1,11 +1,11 @@
 //! The headers of replies. Payload is never copied: a server sends headers and payload in one vectored call.
 //!
 //! Fixed headers are arrays, so that they can be stored with the request. Errors have a text and are appended to a
-//! buffer of the caller. [`Session`] knows which form of reply its client supports: use its methods, unless a read is
+//! buffer of the caller. [`NbdSession`] knows which form of reply its client supports: use its methods, unless a read is
 //! answered in several chunks.
 
-use super::options::Session;
-use super::transmission::Refusal;
+use super::options::NbdSession;
+use super::transmission::RequestRefusal;
 use crate::error::NbdError;
 use crate::export::MetaContext;
 use crate::limits::{EXTENTS_MAX, STRING_MAX};
@@ -48,7 +48,7 @@ impl ReplyHead {
     }
 }
 
-impl Session {
+impl NbdSession {
     /// The header of a successful reply. For a read, all data of the request must follow it directly; all other replies
     /// end with it.
     ///
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Appends the complete reply to a request that the parser refused.
-    pub fn push_refusal(&self, refusal: &Refusal, out: &mut Vec<u8>) {
+    pub fn push_refusal(&self, refusal: &RequestRefusal, out: &mut Vec<u8>) {
         self.push_failure(refusal.cookie, refusal.error, refusal.reason.message(), out);
     }
 

@@ -8,12 +8,12 @@
 //!
 //! Every request is checked here, in one place: [`TransmissionEvent::Request`] has a known command with known flags
 //! that were negotiated, and a range that is not empty, aligned, inside the export and at most as long as was
-//! advertised. Anything else is a [`Refusal`]; [`Session::push_refusal`] makes its reply.
+//! advertised. Anything else is a [`RequestRefusal`]; [`NbdSession::push_refusal`] makes its reply.
 //!
 //! It must never give a write's payload to the parser as a request: bytes of refused writes are skipped here, bytes
 //! of announced ones are counted by [`Transmission::payload_received`].
 
-use super::options::Session;
+use super::options::NbdSession;
 use crate::error::NbdError;
 use crate::export::BlockSizes;
 use crate::flags::ExportFlags;
@@ -104,7 +104,7 @@ impl Reason {
 
 /// A request that is answered with an error and never reaches the array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct RequestRefusal {
     /// The client's number for the request.
     pub cookie: Cookie,
     /// The error to send.
@@ -146,7 +146,7 @@ pub enum TransmissionEvent {
     /// A request to execute. Ranges count from the start of the buffer that was passed.
     Request(Request, Payload),
     /// A request that must be answered with its error. Its payload, if any, is skipped.
-    Refused(Refusal),
+    Refused(RequestRefusal),
     /// The client ends the connection: finish the requests under way, then close. There is no reply, and later bytes
     /// are ignored.
     Disconnect,
@@ -212,7 +212,7 @@ impl Header {
 impl Transmission {
     /// A parser for the negotiated session.
     #[must_use]
-    pub fn new(session: &Session, tuning: PayloadTuning) -> Self {
+    pub fn new(session: &NbdSession, tuning: PayloadTuning) -> Self {
         Self {
             size: session.size.get(),
             flags: session.flags,
@@ -408,13 +408,13 @@ fn request(header: &Header, command: Command) -> Request {
 }
 
 #[cold]
-fn refusal(header: &Header, reason: Reason) -> Refusal {
+fn refusal(header: &Header, reason: Reason) -> RequestRefusal {
     let error = match reason {
         Reason::ReadOnly => NbdError::NotPermitted,
         Reason::OutOfRange if matches!(header.kind, cmd::WRITE | cmd::WRITE_ZEROES) => NbdError::NoSpace,
         _ => NbdError::Invalid,
     };
-    Refusal { cookie: header.cookie, error, reason }
+    RequestRefusal { cookie: header.cookie, error, reason }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use super::disk::{is_zero, Disk, STATUS_UNIT};
 use openraid_nbd::server::{
-    chunk_data, chunk_done, chunk_hole, chunk_status, Handshake, HandshakeEvent, Payload, PayloadTuning, Policy,
-    Refusal, Session, Transmission, TransmissionEvent,
+    chunk_data, chunk_done, chunk_hole, chunk_status, Handshake, HandshakeEvent, NbdSession, Payload, PayloadTuning,
+    Policy, RequestRefusal, Transmission, TransmissionEvent,
 };
 use openraid_nbd::{Command, ExportInfo, MetaContext, Request, StatusExtent};
 use openraid_units::{ArrayOffset, Bytes};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// An event that the server parsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
-    Entered(Session),
+    Entered(NbdSession),
     Executed(Request, Vec<u8>),
-    Refused(Refusal),
+    Refused(RequestRefusal),
     Closed(String),
 }
 
@@ -40,7 +40,7 @@ pub enum Step {
 
 pub struct Connection {
     phase: Phase,
-    session: Option<Session>,
+    session: Option<NbdSession>,
     exports: Arc<Vec<ExportInfo>>,
     disk: Arc<Disk>,
     tuning: PayloadTuning,
@@ -181,7 +181,7 @@ impl Connection {
         Step::Progress
     }
 
-    fn session(&self) -> Session {
+    fn session(&self) -> NbdSession {
         self.session.expect("requests come after the negotiation")
     }
 

@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use openraid::quantity;
 use openraid_methods::metrics::Scheme;
-use openraid_methods::run::Shard;
+use openraid_methods::run::RunShard;
 use openraid_units::Bytes;
 use std::path::PathBuf;
 
@@ -277,7 +277,7 @@ pub struct ReviewArguments {
     pub seed: u64,
     /// Only part I of N of the cells, for runs on several machines; `openraid-lab merge` joins all parts into one review
     #[arg(long, value_name = "I/N", conflicts_with = "members")]
-    pub shard: Option<Shard>,
+    pub shard: Option<RunShard>,
     /// Threads for simulated targets [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub jobs: Option<std::num::NonZeroUsize>,
@@ -457,7 +457,7 @@ pub struct PlanArguments {
     /// Only part I of N of the machines, for runs on several computers; write the answer of each to a file with --json,
     /// and join all parts with `openraid-lab merge`
     #[arg(long, value_name = "I/N")]
-    pub shard: Option<Shard>,
+    pub shard: Option<RunShard>,
     /// Price of a drive, in any currency: the answer has the price of each usable TB. If --drive names several profiles,
     /// a price for each, separated by commas; for mixed drives of one array their mean price
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = price)]

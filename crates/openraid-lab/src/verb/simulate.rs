@@ -19,7 +19,7 @@ use crate::laboratory::{
 use openraid::exit::{Exit, Failure, Outcome};
 use openraid::output::table::TextTable;
 use openraid::quantity::{figure, sold};
-use openraid::story::{self, Owner, Story, StoryModel, StoryNames};
+use openraid::story::{self, Story, StoryModel, StoryNames, StoryOwner};
 use openraid::verb::Context;
 
 /// The result of an array of modelled drives.
@@ -196,7 +196,8 @@ fn stories(target: &SimTarget, count: u8) -> Vec<StoryModel> {
             StoryNames { array: *array, sets, ..StoryNames::default() }
         })
         .collect();
-    let is_request = |story: &&Story| matches!(story.owner, Owner::Request(_)) && story.whole && story.ended.is_some();
+    let is_request =
+        |story: &&Story| matches!(story.owner, StoryOwner::Request(_)) && story.whole && story.ended.is_some();
     let mut ended: Vec<&Story> = all.iter().filter(is_request).collect();
     ended.sort_by_key(|story| story.ended);
     let last = ended.split_off(ended.len().saturating_sub(usize::from(count)));

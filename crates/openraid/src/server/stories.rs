@@ -12,7 +12,7 @@ use super::Server;
 use crate::control::ServerAnswer;
 use crate::exit::Failure;
 use crate::story::{
-    assemble, request_word, Owner, RequestModel, RequestsModel, StoriesModel, Story, StoryModel, StoryNames,
+    assemble, request_word, RequestModel, RequestsModel, StoriesModel, Story, StoryModel, StoryNames, StoryOwner,
 };
 
 /// Maximum number of stories in one answer.
@@ -177,8 +177,8 @@ fn names(status: &ServiceStatus, served: &ServedArray) -> StoryNames {
 /// Numbers of the first and the last recorded request of the array.
 fn kept(all: &[Story], names: &StoryNames) -> Option<(u64, u64)> {
     let mut numbers = all.iter().filter(|story| names.is_of(story)).filter_map(|story| match story.owner {
-        Owner::Request(number) => Some(number),
-        Owner::Unit(..) => None,
+        StoryOwner::Request(number) => Some(number),
+        StoryOwner::Unit(..) => None,
     });
     let first = numbers.next()?;
     Some((first, numbers.max().unwrap_or(first)))
@@ -186,7 +186,7 @@ fn kept(all: &[Story], names: &StoryNames) -> Option<(u64, u64)> {
 
 fn choose<'a>(all: &'a [Story], names: &StoryNames, name: &str, wanted: StoryQuery) -> Result<Vec<&'a Story>, Failure> {
     let of_client = || all.iter().filter(|story| names.is_of(story));
-    let requests = || of_client().filter(|story| matches!(story.owner, Owner::Request(_)));
+    let requests = || of_client().filter(|story| matches!(story.owner, StoryOwner::Request(_)));
     let took = |story: &Story| Some(story.steps.last()?.at.since(story.steps.first()?.at));
     match wanted {
         StoryQuery::Since(since) => {
@@ -196,7 +196,7 @@ fn choose<'a>(all: &'a [Story], names: &StoryNames, name: &str, wanted: StoryQue
             Ok(ended)
         }
         StoryQuery::Request(number) => {
-            let found: Vec<&Story> = requests().filter(|story| story.owner == Owner::Request(number)).collect();
+            let found: Vec<&Story> = requests().filter(|story| story.owner == StoryOwner::Request(number)).collect();
             if found.is_empty() {
                 let there = match kept(all, names) {
                     Some((first, last)) => format!("requests {first} to {last} are kept"),

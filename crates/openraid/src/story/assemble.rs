@@ -7,7 +7,7 @@ use openraid_units::{ArrayId, SetId};
 
 /// Whose story it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Owner {
+pub enum StoryOwner {
     /// A host request.
     Request(u64),
     /// A dirty unit of the cache that is written to the members.
@@ -16,7 +16,7 @@ pub enum Owner {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Story {
-    pub owner: Owner,
+    pub owner: StoryOwner,
     /// The array of a request, if known.
     pub array: Option<ArrayId>,
     pub steps: Vec<Step>,
@@ -60,7 +60,7 @@ pub fn assemble(steps: &[Step], first: u64) -> Vec<Story> {
 }
 
 impl Shelf {
-    fn begin(&mut self, owner: Owner, whole: bool) -> usize {
+    fn begin(&mut self, owner: StoryOwner, whole: bool) -> usize {
         self.stories.push(Story { owner, array: None, steps: Vec::new(), ended: None, whole, later: Vec::new() });
         self.stories.len() - 1
     }
@@ -70,7 +70,7 @@ impl Shelf {
         let at = match self.requests.get(&request) {
             Some(at) => *at,
             None => {
-                let at = self.begin(Owner::Request(request), arrived);
+                let at = self.begin(StoryOwner::Request(request), arrived);
                 self.requests.insert(request, at);
                 at
             }
@@ -95,7 +95,7 @@ impl Shelf {
                 StepOwner::Request(request) => match self.requests.get(&request) {
                     Some(at) => *at,
                     None => {
-                        let at = self.begin(Owner::Request(request), false);
+                        let at = self.begin(StoryOwner::Request(request), false);
                         self.requests.insert(request, at);
                         at
                     }
@@ -105,7 +105,7 @@ impl Shelf {
                     None => return,
                 },
                 StepOwner::Unit(unit, _) => {
-                    let at = self.begin(Owner::Unit(set, unit), true);
+                    let at = self.begin(StoryOwner::Unit(set, unit), true);
                     for story in self.dirty.remove(&(set, unit)).unwrap_or_default() {
                         self.stories[story].later.push(at);
                     }
@@ -120,7 +120,7 @@ impl Shelf {
         match step.event {
             StepEvent::Logged { entry } => note(self.entries.entry(entry).or_default(), at),
             StepEvent::Done { .. } => {
-                let owns = matches!(self.stories[at].owner, Owner::Unit(..))
+                let owns = matches!(self.stories[at].owner, StoryOwner::Unit(..))
                     && self.stories[at].steps[0].subject == step.subject;
                 if owns {
                     self.stories[at].ended = Some(number);
@@ -144,7 +144,7 @@ mod tests {
     use openraid_core::actions::ReplyStatus;
     use openraid_core::events::RequestKind;
     use openraid_core::reason::Reason;
-    use openraid_core::steps::{Place, Work};
+    use openraid_core::steps::{StepPlace, Work};
     use openraid_units::{ArrayOffset, Instant, Sectors};
 
     fn steps(list: &[(StepSubject, StepEvent)]) -> Vec<Step> {
@@ -166,7 +166,7 @@ mod tests {
             owner: StepOwner::Unit(4, Reason::DestageAged),
             set: SetId(0),
             work: Work::RowDestage,
-            place: Place::Whole,
+            place: StepPlace::Whole,
         };
         let replied = StepEvent::Replied { status: ReplyStatus::Ok };
         let stories = assemble(
@@ -186,12 +186,12 @@ mod tests {
             100,
         );
         let later: Vec<_> = stories.iter().map(|story| (story.owner, story.later.clone(), story.ended)).collect();
-        let unit = Owner::Unit(SetId(0), 4);
+        let unit = StoryOwner::Unit(SetId(0), 4);
         let expected = [
-            (Owner::Request(1), vec![2], Some(105)),
-            (Owner::Request(2), vec![2], Some(106)),
+            (StoryOwner::Request(1), vec![2], Some(105)),
+            (StoryOwner::Request(2), vec![2], Some(106)),
             (unit, vec![], Some(108)),
-            (Owner::Request(3), vec![], None),
+            (StoryOwner::Request(3), vec![], None),
         ];
         assert_eq!(later, expected);
         assert_eq!(stories[0].steps.len(), 4, "the entry that both waited for is in both stories");
@@ -208,6 +208,6 @@ mod tests {
             0,
         );
         let seen: Vec<_> = stories.iter().map(|story| (story.owner, story.whole, story.steps.len())).collect();
-        assert_eq!(seen, [(Owner::Request(1), false, 1), (Owner::Request(2), true, 1)]);
+        assert_eq!(seen, [(StoryOwner::Request(1), false, 1), (StoryOwner::Request(2), true, 1)]);
     }
 }

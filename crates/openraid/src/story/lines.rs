@@ -12,7 +12,7 @@ use super::model::{StepModel, StoryModel};
 use super::words::{
     asked_text, asked_word, drive_name, job_text, job_word, kind_word, made_text, planned_text, status_word,
 };
-use super::{Owner, Story, StoryNames};
+use super::{Story, StoryNames, StoryOwner};
 use crate::quantity::{counted, human};
 use openraid_units::Bytes;
 
@@ -50,8 +50,8 @@ impl StoryModel {
         story.steps.iter().for_each(|step| teller.take(step));
         let end = story.ended.and_then(|_| story.steps.iter().rev().find(|step| is_end(step)));
         let (request, unit, span) = match story.owner {
-            Owner::Request(number) => (Some(number), None, None),
-            Owner::Unit(set, unit) => (None, Some(unit), names.span(set)),
+            StoryOwner::Request(number) => (Some(number), None, None),
+            StoryOwner::Unit(set, unit) => (None, Some(unit), names.span(set)),
         };
         let mut model = Self {
             request,

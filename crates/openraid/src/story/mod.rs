@@ -13,7 +13,7 @@ mod model;
 mod text;
 mod words;
 
-pub use assemble::{assemble, Owner, Story};
+pub use assemble::{assemble, Story, StoryOwner};
 pub use model::{RequestModel, RequestsModel, StoriesModel, StoryModel};
 pub use text::text;
 pub use words::kind_word as request_word;
@@ -36,8 +36,8 @@ impl StoryNames {
     /// Is this a story of the array?
     pub fn is_of(&self, story: &Story) -> bool {
         match story.owner {
-            Owner::Request(_) => story.array == Some(self.array),
-            Owner::Unit(set, _) => self.sets.contains(&set),
+            StoryOwner::Request(_) => story.array == Some(self.array),
+            StoryOwner::Unit(set, _) => self.sets.contains(&set),
         }
     }
 

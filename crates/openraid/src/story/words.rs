@@ -4,7 +4,7 @@ use openraid_core::actions::{DriveOp, JobKind, ReplyStatus};
 use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::slots::SlotSet;
-use openraid_core::steps::{Place, Work};
+use openraid_core::steps::{StepPlace, Work};
 use openraid_units::{Bytes, DriveId, DriveLba, Sectors, Slot};
 
 use super::StoryNames;
@@ -39,7 +39,7 @@ pub fn drive_name(names: &StoryNames, drive: DriveId) -> String {
 }
 
 /// The purpose of an operation.
-pub fn made_text(work: Work, place: Place) -> String {
+pub fn made_text(work: Work, place: StepPlace) -> String {
     let what = match work {
         Work::Read | Work::RowRead => "read",
         Work::Write | Work::RowWrite => "write",
@@ -48,16 +48,18 @@ pub fn made_text(work: Work, place: Place) -> String {
         Work::Destage | Work::RowDestage => "write the dirty data of",
     };
     match place {
-        Place::Extent { at, len } => format!("{what} {} at sector {} of the set", human(len.bytes()), at.get()),
+        StepPlace::Extent { at, len } => format!("{what} {} at sector {} of the set", human(len.bytes()), at.get()),
         // Destage and discard take whatever columns there are.
-        Place::Rows { stripe, lo, hi, columns: (_, 0) } => format!("{what} rows {lo} to {} of stripe {stripe}", hi - 1),
-        Place::Rows { stripe, lo, hi, columns: (first, 1) } => {
+        StepPlace::Rows { stripe, lo, hi, columns: (_, 0) } => {
+            format!("{what} rows {lo} to {} of stripe {stripe}", hi - 1)
+        }
+        StepPlace::Rows { stripe, lo, hi, columns: (first, 1) } => {
             format!("{what} rows {lo} to {} of stripe {stripe}, column {first}", hi - 1)
         }
-        Place::Rows { stripe, lo, hi, columns: (first, count) } => {
+        StepPlace::Rows { stripe, lo, hi, columns: (first, count) } => {
             format!("{what} rows {lo} to {} of stripe {stripe}, columns {first} to {}", hi - 1, first + count - 1)
         }
-        Place::Whole => format!("{what} the set"),
+        StepPlace::Whole => format!("{what} the set"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `openraid journal`: creates, shows, adopts and discards journals.
 
-use openraid_format::{ArrayState, Uuid};
+use openraid_format::{JournalArrayState, Uuid};
 use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};
 use openraid_runtime::service::journal::{adopt, discard, look, make, tally, ArrayTally, FoundDevices, LookFor};
 use openraid_sys::Use;
@@ -293,11 +293,11 @@ const fn state_text(state: JournalWord) -> &'static str {
 }
 
 /// The journal's record of an array, for its model.
-pub const fn array_word(state: ArrayState) -> JournalArrayWord {
+pub const fn array_word(state: JournalArrayState) -> JournalArrayWord {
     match state {
-        ArrayState::Live => JournalArrayWord::Live,
-        ArrayState::Preserved => JournalArrayWord::Preserved,
-        ArrayState::Discarded => JournalArrayWord::Discarded,
+        JournalArrayState::Live => JournalArrayWord::Live,
+        JournalArrayState::Preserved => JournalArrayWord::Preserved,
+        JournalArrayState::Discarded => JournalArrayWord::Discarded,
     }
 }
 

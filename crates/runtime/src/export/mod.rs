@@ -343,7 +343,7 @@ impl Exports {
         // The greeting always fits into an empty socket buffer; the rest of a larger output waits as usual.
         let sent = match greeting.is_empty() {
             true => Ok(Progress::Blocked),
-            false => socket.send(&shared.pool, &[openraid_sys::Piece::Bytes(&greeting)], 0),
+            false => socket.send(&shared.pool, &[openraid_sys::MessagePiece::Bytes(&greeting)], 0),
         };
         let sent = match sent {
             Ok(Progress::Bytes(sent)) => sent,

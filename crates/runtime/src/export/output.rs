@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use openraid_sys::{FramePool, Piece, PoolRange, Progress, Socket, PIECES_PER_SEND_MAX};
+use openraid_sys::{FramePool, MessagePiece, PoolRange, Progress, Socket, PIECES_PER_SEND_MAX};
 use openraid_units::Tag;
 
 use crate::limits::REPLIES_KEPT;
@@ -110,8 +110,8 @@ impl ConnectionOutput {
             for queued in self.queue.iter().take(count) {
                 total += queued.len();
                 pieces.push(match queued {
-                    Queued::Bytes { start, len } => Piece::Bytes(&self.bytes[*start..*start + *len]),
-                    Queued::Frames { range, .. } => Piece::Pool(*range),
+                    Queued::Bytes { start, len } => MessagePiece::Bytes(&self.bytes[*start..*start + *len]),
+                    Queued::Frames { range, .. } => MessagePiece::Pool(*range),
                 });
             }
             match socket.send(pool, &pieces, self.skip) {

@@ -12,7 +12,7 @@ use super::offers::{Catalog, Offers, StatusCache};
 use super::stream;
 use super::wire::{BytesDestination, CommandPayload, ConnectionRole, HostCommand, ProtocolState, WireEvent, WireStep};
 use super::{Exports, Shared};
-use crate::hosts::{HostRequest, Owner, Payload};
+use crate::hosts::{HostRequest, Payload, RequestOwner};
 use crate::limits::{
     GATHERED_READ_BYTES_MAX, INBOX_BYTES, RECEIVE_BYTES_MAX, RECEIVE_BYTES_SCARCE, SMALL_REQUEST_BYTES_MAX,
     SOCKET_BUFFER_BYTES, TAILS_BYTES_MAX,
@@ -294,7 +294,7 @@ impl Batch<'_> {
     ) -> Token {
         let HostCommand { id, kind, offset, len, .. } = *command;
         let array = connection.role.array().expect("commands come after the choice of an array");
-        let host = HostRequest { owner: Owner::Connection(self.key), id, kind, offset, len, payload, sent: 0 };
+        let host = HostRequest { owner: RequestOwner::Connection(self.key), id, kind, offset, len, payload, sent: 0 };
         let token = shared.hosts.insert(host).token();
         connection.requests += 1;
         match kind {

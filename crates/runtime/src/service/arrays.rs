@@ -5,7 +5,7 @@
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
-use openraid_format::{ArrayState, MdLevel, Role, Superblock, Uuid};
+use openraid_format::{JournalArrayState, MdLevel, Role, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, Sectors};
 
 use super::{ServiceHandle, StartError};
@@ -121,7 +121,10 @@ impl ServiceHandle {
         let uuid = set[0].probed.look.superblock.as_ref().map(|superblock| superblock.set_uuid);
         // Data that was discarded by name is lost.
         options.journal_lost |= self.status()?.journal.is_some_and(|journal| {
-            journal.arrays.iter().any(|known| Some(known.set_uuid) == uuid && known.state == ArrayState::Discarded)
+            journal
+                .arrays
+                .iter()
+                .any(|known| Some(known.set_uuid) == uuid && known.state == JournalArrayState::Discarded)
         });
         let candidates: Vec<Candidate> = set.iter().filter_map(|m| m.probed.candidate(m.drive)).collect();
         let plan = assemble::plan(&candidates, options).map_err(StartError::Assemble)?;

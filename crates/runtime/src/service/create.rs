@@ -6,8 +6,8 @@
 use openraid_core::admin::AdminCommand;
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_format::{
-    DeviceFlags, MdLevel, MinorVersion, NewMember, NewSet, Placement, PlacementRequest, SetName, Superblock, Timestamp,
-    Uuid, SUPERBLOCK_BYTES_MAX,
+    DeviceFlags, MdLevel, MemberFields, MemberPlacement, MinorVersion, NewSet, PlacementRequest, SetName, Superblock,
+    Timestamp, Uuid, SUPERBLOCK_BYTES_MAX,
 };
 use openraid_sys::{clock, fill_random};
 use openraid_units::{DriveId, Sectors};
@@ -205,7 +205,7 @@ impl ServiceHandle {
             let view = status.arrays.iter().find(|view| view.status.array == span.array);
             let drive_size = view.map_or(Sectors::ZERO, |view| view.status.capacity);
             let request = PlacementRequest { minor: MinorVersion::V1_2, level: MdLevel::Raid0, chunk, drive_size };
-            placements.push(Placement::new(request).map_err(StartError::Placement)?);
+            placements.push(MemberPlacement::new(request).map_err(StartError::Placement)?);
         }
         let unequal = placements.windows(2).any(|pair| pair[0].data_size != pair[1].data_size);
         let set = NewSet {
@@ -221,8 +221,8 @@ impl ServiceHandle {
             bitmap: false,
         };
         let roles = set.roles(0);
-        let superblock = |(number, placement): (u32, &Placement)| {
-            let member = NewMember { dev_number: number, uuid: random_uuid(), flags: DeviceFlags::default() };
+        let superblock = |(number, placement): (u32, &MemberPlacement)| {
+            let member = MemberFields { dev_number: number, uuid: random_uuid(), flags: DeviceFlags::default() };
             set.superblock(member, placement, roles.clone())
         };
         Ok((0..).zip(&placements).map(superblock).collect())

@@ -6,7 +6,7 @@ use openraid_units::Bytes;
 
 use super::{ServiceEvent, Shard};
 use crate::export::Shared;
-use crate::hosts::{Owner, Payload};
+use crate::hosts::{Payload, RequestOwner};
 use crate::jobs;
 
 impl Shard {
@@ -21,8 +21,8 @@ impl Shard {
         for nth in 0..self.actions.transfers.len() {
             let transfer = self.actions.transfers[nth];
             match self.shared.hosts.get(transfer.token).owner {
-                Owner::Connection(key) => self.exports.transfer(key, &transfer, &mut self.shared),
-                Owner::Service(_) => own_transfer(&transfer, &mut self.shared),
+                RequestOwner::Connection(key) => self.exports.transfer(key, &transfer, &mut self.shared),
+                RequestOwner::Service(_) => own_transfer(&transfer, &mut self.shared),
             }
         }
         self.pass_replies_on();
@@ -66,9 +66,11 @@ impl Shard {
             let reply = self.actions.replies[nth];
             let host = self.shared.hosts.remove(reply.token);
             match host.owner {
-                Owner::Connection(key) if self.exports.holds(key, &host, &reply) => self.exports.hold(key, reply, host),
-                Owner::Connection(key) => self.exports.reply(key, &reply, &host, &mut self.shared),
-                Owner::Service(waiter) => {
+                RequestOwner::Connection(key) if self.exports.holds(key, &host, &reply) => {
+                    self.exports.hold(key, reply, host)
+                }
+                RequestOwner::Connection(key) => self.exports.reply(key, &reply, &host, &mut self.shared),
+                RequestOwner::Service(waiter) => {
                     let result = match reply.status {
                         openraid_core::actions::ReplyStatus::Ok => Ok(Vec::new()),
                         status => Err(status),
@@ -93,7 +95,7 @@ fn own_transfer(transfer: &Transfer, shared: &mut Shared) {
     }
     if transfer.last && transfer.direction == Direction::ToHost {
         let host = shared.hosts.remove(transfer.token);
-        if let (Owner::Service(waiter), Payload::Own(bytes)) = (host.owner, host.payload) {
+        if let (RequestOwner::Service(waiter), Payload::Own(bytes)) = (host.owner, host.payload) {
             // The caller may have gone.
             let _ = waiter.send(Ok(bytes));
         }

@@ -65,7 +65,7 @@ pub struct DriveView {
 
 /// All attached members.
 #[derive(Debug)]
-pub struct Drives {
+pub struct ShardDrives {
     engine: IoEngine,
     table: Vec<Option<Drive>>,
     /// Index at which the search for a free number starts: a number that a user may still see on the screen is used
@@ -110,7 +110,7 @@ impl std::fmt::Display for AttachError {
 }
 impl std::error::Error for AttachError {}
 
-impl Drives {
+impl ShardDrives {
     /// No drives yet.
     #[must_use]
     pub fn new(engine: IoEngine, drives_max: usize, commands_max: usize) -> Self {
@@ -456,7 +456,7 @@ impl Drives {
         self.engine.outstanding() == 0 && self.backlog.is_empty() && self.remotes.is_empty() && self.paced.is_empty()
     }
 
-    /// The time of the next call of [`Drives::on_time`].
+    /// The time of the next call of [`ShardDrives::on_time`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let remotes = self.remotes.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.backend {

@@ -38,7 +38,7 @@ use crate::record::Recorder;
 use crate::service::Accept;
 use crate::slab::{GrowingSlab, SlabKey};
 use clock::{ShardClock, Wait};
-use drives::{Drives, REMOTE_CLASS};
+use drives::{ShardDrives, REMOTE_CLASS};
 use looks::Looks;
 
 /// The tokens of other kernel events.
@@ -103,7 +103,7 @@ pub struct Shard {
     shared: Shared,
     clock: ShardClock,
     exports: Exports,
-    drives: Drives,
+    drives: ShardDrives,
     actions: Actions,
     kernels: Kernels,
     events: Events,
@@ -152,7 +152,7 @@ impl Shard {
             exports.accept(&epoll);
         }
         let notes = pool.notes().iter().chain(engine.notes()).map(ToString::to_string).collect();
-        let drives = Drives::new(engine, usize::from(limits.drives_max), limits.commands_max as usize);
+        let drives = ShardDrives::new(engine, usize::from(limits.drives_max), limits.commands_max as usize);
         let clock = ShardClock::new(openraid_sys::clock::now());
         let shared = Shared {
             control,

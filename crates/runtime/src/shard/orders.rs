@@ -10,7 +10,7 @@ use super::drives::DriveView;
 use super::order::{Answer, ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
 use super::Shard;
 use crate::export::{check_offer, Offer, Shared};
-use crate::hosts::{HostRequest, Owner, Payload};
+use crate::hosts::{HostRequest, Payload, RequestOwner};
 use crate::member::OpenedMember;
 use crate::slab::SlabKey;
 
@@ -176,7 +176,7 @@ impl Shard {
             OwnRequest::Flush => (RequestKind::Flush, 0, 0, Payload::None),
         };
         let offset = ArrayOffset(offset);
-        let host = HostRequest { owner: Owner::Service(answer), id: 0, kind, offset, len, payload, sent: 0 };
+        let host = HostRequest { owner: RequestOwner::Service(answer), id: 0, kind, offset, len, payload, sent: 0 };
         let token = self.shared.hosts.insert(host).token();
         self.shared.control.submit(BlockRequest { token, array, kind, offset, len });
     }

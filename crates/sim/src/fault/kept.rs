@@ -17,7 +17,7 @@ use openraid_core::reason::Reason;
 use super::phase::Phase;
 use super::scenario::Scenario;
 use super::verdict::{Counts, Fault};
-use fields::{Reader, Writer};
+use fields::{FieldReader, Writer};
 
 /// Text between a fault and its phase.
 const WHILE: &str = " | ";
@@ -107,7 +107,7 @@ impl KeptRun {
     /// Names the line that does not have this form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (head, steps) = text.split_once(&format!("\n{STEPS}\n")).ok_or(format!("the line '{STEPS}' is missing"))?;
-        let mut reader = Reader::new(head)?;
+        let mut reader = FieldReader::new(head)?;
         let mut texts = |key: &str| reader.take(key).ok_or(format!("'{key}' is missing"));
         let (title, why) = (texts("title")?, texts("why")?);
         let mut meets = Vec::new();

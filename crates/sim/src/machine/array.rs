@@ -13,7 +13,7 @@ use openraid_core::journal::JournalState;
 use openraid_core::slots::SlotSet;
 use openraid_core::Controller;
 use openraid_format::{
-    MdLevel, MinorVersion, Placement, PlacementRequest, Role, SetName, ShapeFields, Superblock, Timestamp, Uuid,
+    MdLevel, MemberPlacement, MinorVersion, PlacementRequest, Role, SetName, ShapeFields, Superblock, Timestamp, Uuid,
 };
 use openraid_models::ArrayLevel;
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Nanos, Sectors, Slot, Token};
@@ -197,7 +197,7 @@ pub(super) fn told_capacity(level: ArrayLevel, chunk: Sectors, sectors: Sectors)
     };
     let whole = sectors.round_down(SUPERBLOCK_ALIGN);
     let trial = PlacementRequest { minor: MinorVersion::V1_0, level: md, chunk, drive_size: whole + TRIAL_ROOM };
-    let placement = Placement::new(trial).map_err(|error| MachineError::Engine(error.to_string()))?;
+    let placement = MemberPlacement::new(trial).map_err(|error| MachineError::Engine(error.to_string()))?;
     let between = placement.super_offset.offset() - placement.data_size;
     Ok(whole + between + BEHIND_SUPERBLOCK)
 }

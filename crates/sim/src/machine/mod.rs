@@ -53,7 +53,7 @@ pub use openraid_models::ArrayLevel;
 pub use parts::MachineParts;
 pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
 use server::PayloadMemory;
-pub use server::{Server, Servers, TransferCost};
+pub use server::{Servers, TransferCost, WorkServer};
 
 /// The kind of a host's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,12 +151,12 @@ pub struct Machine<D = AnyDrive> {
     member_ways: Ways,
     processor: Servers,
     /// The stage between the processor and the cache. Writes pass it if the array is redundant.
-    stage: Server,
-    parity: Server,
+    stage: WorkServer,
+    parity: WorkServer,
     /// The controller's memory: it takes time for payload that it receives or gives, and for the computation of parity.
     memory: PayloadMemory,
     workers: Vec<Worker>,
-    host_servers: Vec<Server>,
+    host_servers: Vec<WorkServer>,
     inside: Vec<Inside>,
     free: Vec<u32>,
     door: Door,
@@ -296,11 +296,11 @@ impl<D: DriveModel> Machine<D> {
             host_ways: Ways::new(&parts.host_way),
             member_ways: Ways::new(&parts.member_way),
             processor: Servers::new(parts.processors),
-            stage: Server::default(),
-            parity: Server::default(),
+            stage: WorkServer::default(),
+            parity: WorkServer::default(),
             memory: PayloadMemory::new(parts.memory),
             workers: Vec::new(),
-            host_servers: vec![Server::default(); parts.host.processors.max(1) as usize],
+            host_servers: vec![WorkServer::default(); parts.host.processors.max(1) as usize],
             inside: Vec::new(),
             free: Vec::new(),
             door: Door::new(array.spans(), parts.span_turn, parts.requests_max),
@@ -588,7 +588,7 @@ impl<D: DriveModel> Machine<D> {
             requests: self.requests,
             bytes: self.bytes,
             host_processor: self.host_servers.iter().fold(Nanos::ZERO, |sum, server| sum + server.busy()),
-            host_threads: self.host_servers.iter().map(Server::busy).collect(),
+            host_threads: self.host_servers.iter().map(WorkServer::busy).collect(),
             processors: self.parts.processors,
             processor: self.processor.busy(),
             parity: self.parity.busy(),

@@ -11,12 +11,12 @@ const PICOS: u64 = 1000;
 
 /// A server. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Server {
+pub struct WorkServer {
     free: Instant,
     busy: Nanos,
 }
 
-impl Server {
+impl WorkServer {
     /// Work that takes `time` arrives. Returns when it ends.
     pub fn take(&mut self, now: Instant, time: Nanos) -> Instant {
         self.free = self.free.max(now) + time;
@@ -35,7 +35,7 @@ impl Server {
 /// controller that processes a queue.
 #[derive(Clone, Debug)]
 pub struct Servers {
-    servers: Vec<Server>,
+    servers: Vec<WorkServer>,
     last: Instant,
 }
 
@@ -43,7 +43,7 @@ impl Servers {
     /// `count` servers, at least one.
     #[must_use]
     pub fn new(count: u32) -> Self {
-        Self { servers: vec![Server::default(); count.max(1) as usize], last: Instant::ZERO }
+        Self { servers: vec![WorkServer::default(); count.max(1) as usize], last: Instant::ZERO }
     }
 
     /// Work that takes `time` arrives. Returns when it ends.
@@ -112,7 +112,7 @@ impl TransferCost {
 /// last server is done with it, and never before the previous transfer.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct BytePath {
-    server: Server,
+    server: WorkServer,
     rate: TransferCost,
     last: Instant,
 }
@@ -125,7 +125,7 @@ impl BytePath {
     }
 
     /// A transfer arrives. Returns when it ends. `shared` is the server that this way shares with others, and its rate.
-    pub fn take(&mut self, now: Instant, bytes: u64, shared: Option<(&mut Server, TransferCost)>) -> Instant {
+    pub fn take(&mut self, now: Instant, bytes: u64, shared: Option<(&mut WorkServer, TransferCost)>) -> Instant {
         let done = self.server.take(now, self.rate.time(bytes));
         let end = shared.map_or(done, |(server, rate)| done.max(server.take(now, rate.time(bytes))));
         self.last = self.last.max(end);
@@ -143,14 +143,14 @@ impl BytePath {
 /// and the parity engine only occupy it, because their wait would be short.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct PayloadMemory {
-    server: Server,
+    server: WorkServer,
     picos: u64,
 }
 
 impl PayloadMemory {
     /// A server that takes `picos` picoseconds for a byte; zero means no limit.
     pub fn new(picos: u64) -> Self {
-        Self { server: Server::default(), picos }
+        Self { server: WorkServer::default(), picos }
     }
 
     /// `bytes` pass. Returns when the last byte has passed.
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn work_is_done_in_order_and_counted() {
-        let mut server = Server::default();
+        let mut server = WorkServer::default();
         assert_eq!(server.take(Instant(100), Nanos(10)), Instant(110));
         assert_eq!(server.take(Instant(105), Nanos(10)), Instant(120));
         assert_eq!(server.take(Instant(500), Nanos(1)), Instant(501));
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_slowest_part_of_a_way_decides() {
-        let mut shared = Server::default();
+        let mut shared = WorkServer::default();
         let mut way = BytePath::new(TransferCost { setup: Nanos(0), picos: 1000 });
         let slow = TransferCost { setup: Nanos(0), picos: 2000 };
         assert_eq!(way.take(Instant(0), 100, Some((&mut shared, slow))), Instant(200));

@@ -8,7 +8,7 @@ use openraid_units::{DriveLba, Instant, Nanos, Sectors, Tag};
 use super::calendar::Calendar;
 use super::counters::MemberCounters;
 use super::parts::WayCost;
-use super::server::{BytePath, Server, TransferCost};
+use super::server::{BytePath, TransferCost, WorkServer};
 use openraid_drives::{CommandCounts, DriveModel};
 
 fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Option<DriveCommand> {
@@ -31,7 +31,7 @@ pub(super) struct Flight {
 pub(super) struct Ways {
     read: BytePath,
     write: BytePath,
-    shared: Option<(Server, TransferCost)>,
+    shared: Option<(WorkServer, TransferCost)>,
     free: bool,
 }
 
@@ -40,7 +40,7 @@ impl Ways {
         Self {
             read: BytePath::new(cost.read),
             write: BytePath::new(cost.write),
-            shared: cost.shared.map(|rate| (Server::default(), rate)),
+            shared: cost.shared.map(|rate| (WorkServer::default(), rate)),
             free: cost.read.is_free() && cost.write.is_free() && cost.shared.is_none(),
         }
     }

@@ -6,8 +6,8 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Policy, Unprotected, WriteCache};
 use openraid_core::events::DriveError;
 use openraid_format::{
-    journal_superblock_lba, ArrayState, JournalArray, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_ARRAYS_MAX,
-    JOURNAL_BLOCK_BYTES,
+    journal_superblock_lba, JournalArray, JournalArrayState, JournalSuperblock, SuperblockCopy, Uuid,
+    JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES,
 };
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Rig, RigOptions, Shape};
@@ -26,7 +26,7 @@ fn fill_table(rig: &mut Rig, drive: DriveId) {
     rig.world.drive(drive).peek(at(SuperblockCopy::First), &mut bytes);
     let mut superblock = JournalSuperblock::decode(&bytes, SuperblockCopy::First).expect("just made");
     for (number, place) in (100..).zip(&mut superblock.arrays) {
-        *place = Some(JournalArray { set_uuid: stranger(number), state: ArrayState::Live, first_sequence: 1 });
+        *place = Some(JournalArray { set_uuid: stranger(number), state: JournalArrayState::Live, first_sequence: 1 });
     }
     for copy in [SuperblockCopy::First, SuperblockCopy::Last] {
         superblock.encode(copy, &mut bytes);
@@ -94,9 +94,9 @@ fn giving_up_is_durable_before_it_is_reported() {
         let superblock = rig.world.find_journal(&devices).expect("it is whole").superblock;
         superblock.arrays.iter().flatten().find(|array| array.set_uuid == stranger(number)).expect("it is known").state
     };
-    assert_eq!(state(&mut rig, 103), ArrayState::Live);
+    assert_eq!(state(&mut rig, 103), JournalArrayState::Live);
     rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(103) }).expect("it is not here");
-    assert_eq!(state(&mut rig, 103), ArrayState::Discarded);
+    assert_eq!(state(&mut rig, 103), JournalArrayState::Discarded);
     // No device can record it any more. The first attempt detects that, and the second one knows it.
     rig.world.drive_mut(devices[0]).faults.writes = Some(DriveError::ReadOnly);
     for number in [104, 105] {
@@ -106,5 +106,5 @@ fn giving_up_is_durable_before_it_is_reported() {
     }
     rig.world.drive_mut(devices[0]).faults.writes = None;
     // The effect of the failed write is unknown; the other write was not tried.
-    assert_eq!(state(&mut rig, 105), ArrayState::Live);
+    assert_eq!(state(&mut rig, 105), JournalArrayState::Live);
 }

@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use openraid_format::{
-    ArrayState, JournalArray, JournalReached, JournalRecord, JournalSuperblock, LogPlace, RingSector, Superblock, Uuid,
+    JournalArray, JournalArrayState, JournalReached, JournalRecord, JournalSuperblock, LogPlace, RingSector,
+    Superblock, Uuid,
 };
 use openraid_units::{
     ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, Instant, MemberLba, Sectors, SetId, Slot, Token,
@@ -215,7 +216,7 @@ fn attach_journal(controller: &mut Controller, redos: Vec<(Slot, MemberLba)>) {
     controller.admin(Token(0), AdminCommand::AttachDrive { drive: JOURNAL, info: drive_of(capacity) });
     let superblock = JournalSuperblock::new(JOURNAL_UUID, Uuid([6; 16]), capacity, BlockSize::B512, (0, 1));
     let mut superblock = superblock.expect("it is large enough");
-    let array = JournalArray { set_uuid: SET_UUID, state: ArrayState::Live, first_sequence: 1 };
+    let array = JournalArray { set_uuid: SET_UUID, state: JournalArrayState::Live, first_sequence: 1 };
     if !redos.is_empty() {
         superblock.enter(array).expect("its table is empty");
     }

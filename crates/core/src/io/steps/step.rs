@@ -27,7 +27,7 @@ use crate::limits::FRAME_BYTES;
 use crate::ppl::log::end_record;
 use crate::reason::Reason;
 use crate::requests::Requests;
-use crate::steps::{Place, StepEvent, StepOwner, StepSubject};
+use crate::steps::{StepEvent, StepOwner, StepPlace, StepSubject};
 use crate::trace::Trace;
 
 fn is_one_block(sets: &Sets, op: &Op) -> bool {
@@ -77,13 +77,13 @@ fn trace_op_made(ops: &mut Ops, (sets, requests, cache): (&Sets, &Requests, &Cac
     };
     let Some(work) = work_of(&op) else { return };
     let place = match &op.footprint {
-        Footprint::Set => Place::Whole,
+        Footprint::Set => StepPlace::Whole,
         Footprint::Rows(rows) => {
             let (lo, hi) = rows.part.range();
-            Place::Rows { stripe: rows.stripe, lo, hi, columns: rows.named() }
+            StepPlace::Rows { stripe: rows.stripe, lo, hi, columns: rows.named() }
         }
-        Footprint::Extent(extent) => Place::Extent { at: extent.at, len: extent.len },
-        Footprint::Stretch(stretch) => Place::Extent { at: stretch.at, len: stretch.whole().len },
+        Footprint::Extent(extent) => StepPlace::Extent { at: extent.at, len: extent.len },
+        Footprint::Stretch(stretch) => StepPlace::Extent { at: stretch.at, len: stretch.whole().len },
         Footprint::Member(_) => return,
     };
     let name = op_name(ops, index);

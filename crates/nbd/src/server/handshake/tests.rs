@@ -163,7 +163,7 @@ fn the_empty_name_means_the_only_export() {
     assert_eq!(two.verdict(7, &go_payload(b"", &[])), UNKNOWN);
     let mut named = Peer::new(vec![export("a"), export("")], Policy::default());
     let (event, _) = named.send(&opt(7, &go_payload(b"", &[])));
-    assert!(matches!(event, HandshakeEvent::Ready(Session { export: 1, .. })), "{event:?}");
+    assert!(matches!(event, HandshakeEvent::Ready(NbdSession { export: 1, .. })), "{event:?}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::server::Reason;
 
 const COOKIE: Cookie = Cookie(0x0102_0304_0506_0708);
 
-fn session(structured: bool) -> Session {
-    Session {
+fn session(structured: bool) -> NbdSession {
+    NbdSession {
         export: 0,
         size: Bytes(1 << 30),
         flags: ExportFlags::NONE,
@@ -79,7 +79,7 @@ fn success_has_the_shape_the_client_understands() {
 
 #[test]
 fn refusals_become_one_whole_reply() {
-    let refusal = Refusal { cookie: COOKIE, error: NbdError::NotPermitted, reason: Reason::ReadOnly };
+    let refusal = RequestRefusal { cookie: COOKIE, error: NbdError::NotPermitted, reason: Reason::ReadOnly };
     let mut out = Vec::new();
     session(false).push_refusal(&refusal, &mut out);
     assert_eq!(out, simple(COOKIE, Some(NbdError::NotPermitted)));

@@ -5,9 +5,9 @@ use crate::request::encode_raw;
 const SIZE: u64 = 1 << 30;
 const MAXIMUM: u32 = 1 << 20;
 
-fn session() -> Session {
+fn session() -> NbdSession {
     let all = ExportFlags::from_bits(0x0dff).without(ExportFlags::READ_ONLY);
-    Session {
+    NbdSession {
         export: 0,
         size: Bytes(SIZE),
         flags: all,
@@ -17,7 +17,7 @@ fn session() -> Session {
     }
 }
 
-fn parser(session: &Session) -> Transmission {
+fn parser(session: &NbdSession) -> Transmission {
     Transmission::new(session, PayloadTuning { inline_below: 8192, wait_for_small: true })
 }
 
@@ -25,7 +25,7 @@ fn raw(flags: u16, kind: u16, offset: u64, length: u32) -> Vec<u8> {
     encode_raw(flags, kind, Cookie(77), offset, length).to_vec()
 }
 
-fn one(session: &Session, flags: u16, kind: u16, offset: u64, length: u32) -> TransmissionEvent {
+fn one(session: &NbdSession, flags: u16, kind: u16, offset: u64, length: u32) -> TransmissionEvent {
     let mut parser = parser(session);
     parser.parse(&raw(flags, kind, offset, length)).event
 }
@@ -110,7 +110,7 @@ fn flags_of_other_commands_are_invalid() {
 
 #[test]
 fn a_command_that_was_not_advertised_is_invalid() {
-    let plain = Session { flags: ExportFlags::HAS_FLAGS, contexts: ContextSet::NONE, ..session() };
+    let plain = NbdSession { flags: ExportFlags::HAS_FLAGS, contexts: ContextSet::NONE, ..session() };
     for kind in [4, 5, 6] {
         assert_eq!(reason(&one(&plain, 0, kind, 0, 512)), (Reason::NotAdvertised, NbdError::Invalid));
     }
@@ -118,14 +118,14 @@ fn a_command_that_was_not_advertised_is_invalid() {
     assert_eq!(reason(&one(&plain, 0, 7, 0, 512)), (Reason::NoContext, NbdError::Invalid));
     assert_eq!(reason(&one(&plain, 1, 1, 0, 512)), (Reason::BadFlags(1), NbdError::Invalid));
     assert_eq!(reason(&one(&plain, 4, 0, 0, 512)), (Reason::BadFlags(4), NbdError::Invalid));
-    let no_fast = Session { flags: ExportFlags::WRITE_ZEROES, ..session() };
+    let no_fast = NbdSession { flags: ExportFlags::WRITE_ZEROES, ..session() };
     assert_eq!(reason(&one(&no_fast, 0x10, 6, 0, 512)), (Reason::BadFlags(0x10), NbdError::Invalid));
     assert!(matches!(one(&no_fast, 2, 6, 0, 512), TransmissionEvent::Request(..)));
 }
 
 #[test]
 fn a_read_only_export_permits_reads_only() {
-    let s = Session { flags: session().flags.with(ExportFlags::READ_ONLY), ..session() };
+    let s = NbdSession { flags: session().flags.with(ExportFlags::READ_ONLY), ..session() };
     for kind in [1, 4, 6] {
         assert_eq!(reason(&one(&s, 0, kind, 0, 512)), (Reason::ReadOnly, NbdError::NotPermitted));
     }
@@ -310,7 +310,7 @@ fn many_requests_come_out_of_one_buffer() {
 fn minimum_block_sizes_are_enforced_to_their_unit() {
     for minimum in [1u32, 2, 512, 4096, 65536] {
         let blocks = BlockSizes::new(minimum, minimum.max(4096), 1 << 25).unwrap();
-        let s = Session { blocks, ..session() };
+        let s = NbdSession { blocks, ..session() };
         let unit = u64::from(minimum);
         assert!(matches!(one(&s, 0, 0, 3 * unit, minimum), TransmissionEvent::Request(..)));
         if minimum > 1 {

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use openraid_methods::reader::RequestTrace;
-use openraid_methods::run::{complete, fingerprint, Shard};
+use openraid_methods::run::{complete, fingerprint, RunShard};
 use openraid_models::Library;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ const SCHEMA: &str = "openraid/plan/1";
 pub(super) struct PlanPart {
     /// Which part of how many.
     #[serde(flatten)]
-    pub shard: Shard,
+    pub shard: RunShard,
     /// Number of machines of the whole plan.
     machines: usize,
     /// Version of the program and digest of its profiles: all parts must have the same.
@@ -66,7 +66,7 @@ impl PlanPart {
 /// A file is not a part of a plan, the parts do not belong together, or a part is missing.
 pub fn join(files: &[PathBuf], context: &Context) -> Outcome {
     let parts = files.iter().map(|file| read(file)).collect::<Result<Vec<_>, Failure>>()?;
-    let shards: Vec<Shard> = parts.iter().map(|(part, _)| part.shard).collect();
+    let shards: Vec<RunShard> = parts.iter().map(|(part, _)| part.shard).collect();
     complete(&shards).map_err(Failure::usage)?;
     let Some((first, _)) = parts.first() else { return Err(Failure::usage("name the parts")) };
     for (file, (part, _)) in files.iter().zip(&parts) {

@@ -16,8 +16,8 @@ use openraid_core::events::RequestKind;
 use openraid_core::limits::REQUEST_BYTES_MAX;
 use openraid_nbd::limits::INLINE_PAYLOAD_MAX;
 use openraid_nbd::server::{
-    chunk_data, chunk_status, simple, CloseReason, Handshake, HandshakeEvent, Parsed, Payload as Place, PayloadTuning,
-    Policy, Session, Transmission, TransmissionEvent,
+    chunk_data, chunk_status, simple, CloseReason, Handshake, HandshakeEvent, NbdSession, Parsed, Payload as Place,
+    PayloadTuning, Policy, Transmission, TransmissionEvent,
 };
 use openraid_nbd::{
     BlockSizes, Command, ContextSet, Cookie, ExportFlags, ExportInfo, MetaContext, NbdError, Request, StatusExtent,
@@ -51,7 +51,7 @@ enum Phase {
 #[derive(Debug)]
 struct Serving {
     /// The negotiated session.
-    session: Session,
+    session: NbdSession,
     /// The parser of requests.
     parser: Transmission,
     /// The array of the export.
@@ -102,7 +102,7 @@ impl NbdWire {
         }
     }
 
-    fn serve(&mut self, session: Session, catalog: &Catalog<'_>) -> WireEvent {
+    fn serve(&mut self, session: NbdSession, catalog: &Catalog<'_>) -> WireEvent {
         let parser = Transmission::new(&session, PayloadTuning::default());
         let array = catalog.offers.list()[session.export].array;
         self.phase = Phase::Serving(Box::new(Serving { session, parser, array, payload: None, streams: false }));
@@ -333,7 +333,7 @@ fn failure(kind: RequestKind, status: ReplyStatus) -> Option<(NbdError, &'static
 
 /// Append the answer to a block status request. Everything is reported as allocated, because an array does not know
 /// holes.
-fn push_extents(state: ArrayExtent, session: &Session, request: &Request, out: &mut Vec<u8>) {
+fn push_extents(state: ArrayExtent, session: &NbdSession, request: &Request, out: &mut Vec<u8>) {
     let length = u32::try_from(request.length.get()).expect("a request has a 32-bit length");
     let count = session.contexts.iter().count();
     for (number, context) in session.contexts.iter().enumerate() {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use openraid_core::events::DriveError;
 use openraid_nbd::client::{ClientError, ClientEvent, ClientHandshake, ClientOptions, ClientTransmission, Goal};
-use openraid_sys::{Errno, Interest, NetError, Piece, Progress, Socket};
+use openraid_sys::{Errno, Interest, MessagePiece, NetError, Progress, Socket};
 use openraid_units::{Instant, Nanos};
 
 use super::replies::ReadDestination;
@@ -343,7 +343,7 @@ impl Remote {
     /// Send the disconnect request, if the server is connected.
     pub fn part_in_good_form(&self, pool: &openraid_sys::FramePool) {
         if let RemoteLink::Up(up) = &self.link {
-            let _ = up.socket.send(pool, &[Piece::Bytes(&ClientTransmission::disconnect())], 0);
+            let _ = up.socket.send(pool, &[MessagePiece::Bytes(&ClientTransmission::disconnect())], 0);
         }
     }
 }
@@ -351,7 +351,7 @@ impl Remote {
 impl Making {
     fn send(&mut self, around: &mut Surroundings<'_>) -> Result<(), RemoteError> {
         while !self.out.is_empty() {
-            match self.socket.send(around.pool, &[Piece::Bytes(&self.out)], 0) {
+            match self.socket.send(around.pool, &[MessagePiece::Bytes(&self.out)], 0) {
                 Ok(Progress::Bytes(count)) => drop(self.out.drain(..count)),
                 Ok(Progress::Blocked) => break,
                 Ok(Progress::Closed) => return Err(RemoteError::Closed),

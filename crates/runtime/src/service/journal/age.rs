@@ -6,7 +6,7 @@
 use std::fmt;
 
 use openraid_core::admin::{JournalStatus, OlderLog};
-use openraid_format::{ArrayState, JournalReached, Superblock, Uuid};
+use openraid_format::{JournalArrayState, JournalReached, Superblock, Uuid};
 
 use super::find::FoundDevices;
 use super::{JournalRequest, JournalStartError};
@@ -76,7 +76,7 @@ pub(super) fn check(found: &FoundDevices, request: &JournalRequest) -> Result<()
     });
     let is_discarded = |set: Uuid| {
         let mut arrays = superblock.arrays.iter().flatten();
-        arrays.any(|array| array.set_uuid == set && array.state == ArrayState::Discarded)
+        arrays.any(|array| array.set_uuid == set && array.state == JournalArrayState::Discarded)
     };
     let counts = |seen: &&JournalSighting| seen.journal == journal && !seen.set.is_some_and(is_discarded);
     for JournalSighting { reached: seen, witness, .. } in request.seen.iter().chain(&registry).filter(counts) {

@@ -4,7 +4,7 @@ use openraid_core::admin::{FoundEntry, FoundJournal};
 use openraid_core::journal::find::{
     find_journal, inspect_journal, superblock_of, FindError, JournalSearch, ReadDevice,
 };
-use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
+use openraid_format::{JournalArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
 use openraid_parity::Kernels;
 use openraid_units::{DriveLba, Nanos, Sectors};
 
@@ -83,7 +83,7 @@ pub struct ArrayTally {
     /// The array: identity of its set.
     pub set_uuid: Uuid,
     /// The meaning of its entries.
-    pub state: ArrayState,
+    pub state: JournalArrayState,
     /// Number of valid entries for the array.
     pub entries: u64,
     /// Sectors of host data in these entries.
@@ -109,7 +109,7 @@ pub fn tally(journal: &FoundJournal) -> Vec<ArrayTally> {
         let mut of_array =
             ArrayTally { set_uuid: array.set_uuid, state: array.state, entries: 0, data: Sectors::ZERO, redos: 0 };
         for (sequence, entry) in entries_of(journal) {
-            let counts = array.state != ArrayState::Discarded && sequence >= array.first_sequence;
+            let counts = array.state != JournalArrayState::Discarded && sequence >= array.first_sequence;
             let mut records = entry.records.iter().filter(|record| counts && record.array() == index).peekable();
             of_array.entries += u64::from(records.peek().is_some());
             for record in records {
@@ -142,7 +142,7 @@ pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> ArrayTally {
     let entries = entries_of(journal).filter(speaks).count();
     ArrayTally {
         set_uuid: tallies.first().map_or(Uuid([0; 16]), |tally| tally.set_uuid),
-        state: tallies.first().map_or(ArrayState::Discarded, |tally| tally.state),
+        state: tallies.first().map_or(JournalArrayState::Discarded, |tally| tally.state),
         entries: entries as u64,
         data: tallies.iter().map(|tally| tally.data).sum(),
         redos: tallies.iter().map(|tally| tally.redos).sum(),
@@ -289,7 +289,7 @@ fn read(
 /// Can a log have entries of arrays other than those whose entries are void?
 fn may_know_of_others(superblocks: &[JournalSuperblock], void: &[Uuid]) -> bool {
     let knows = |superblock: &JournalSuperblock| {
-        let arrays = superblock.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
+        let arrays = superblock.arrays.iter().flatten().filter(|array| array.state != JournalArrayState::Discarded);
         arrays.into_iter().any(|array| !void.contains(&array.set_uuid))
     };
     // A device with an older epoch does not know later discards. An unfinished device, of any epoch, does not know
@@ -391,7 +391,7 @@ mod tests {
 
     const ARRAY: Uuid = Uuid([7; 16]);
 
-    fn superblock(epoch: u64, array: Option<ArrayState>, unfinished: bool) -> JournalSuperblock {
+    fn superblock(epoch: u64, array: Option<JournalArrayState>, unfinished: bool) -> JournalSuperblock {
         let (journal, controller) = (Uuid([1; 16]), Uuid([2; 16]));
         let block = BlockSize::new(512).expect("a size");
         let made = JournalSuperblock::new(journal, controller, Sectors::mib(16), block, (0, 2));
@@ -402,13 +402,13 @@ mod tests {
 
     #[test]
     fn a_damaged_log_is_discarded_only_if_the_newest_complete_device_has_no_array() {
-        let (knows, empty) = (superblock(5, Some(ArrayState::Live), false), superblock(6, None, false));
+        let (knows, empty) = (superblock(5, Some(JournalArrayState::Live), false), superblock(6, None, false));
         assert!(may_know_of_others(std::slice::from_ref(&knows), &[]));
         assert!(!may_know_of_others(std::slice::from_ref(&knows), &[ARRAY]));
-        assert!(!may_know_of_others(&[superblock(5, Some(ArrayState::Discarded), false)], &[]));
+        assert!(!may_know_of_others(&[superblock(5, Some(JournalArrayState::Discarded), false)], &[]));
         assert!(!may_know_of_others(&[knows.clone(), empty.clone()], &[]), "the older one is stale");
         assert!(may_know_of_others(
-            &[superblock(6, Some(ArrayState::Preserved), false), superblock(5, None, false)],
+            &[superblock(6, Some(JournalArrayState::Preserved), false), superblock(5, None, false)],
             &[]
         ));
         let unfinished = superblock(6, None, true);

@@ -1,7 +1,7 @@
 //! Writing the superblocks of a journal that is not in service: a new journal, an adopted one, discarded entries.
 
 use openraid_format::{
-    journal_superblock_lba, ArrayState, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES,
+    journal_superblock_lba, JournalArrayState, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES,
 };
 use openraid_units::{BlockSize, DriveLba, Sectors};
 
@@ -64,7 +64,7 @@ pub fn discard(found: &mut FoundDevices, set_uuid: Uuid) -> Result<(), JournalSt
     change(found, |superblock| {
         let index = superblock.index_of(set_uuid).map(usize::from);
         let array = index.and_then(|index| superblock.arrays[index].as_mut());
-        array.map(|array| array.state = ArrayState::Discarded).is_some()
+        array.map(|array| array.state = JournalArrayState::Discarded).is_some()
     })
 }
 

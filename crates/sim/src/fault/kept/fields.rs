@@ -35,12 +35,12 @@ impl Fields for Writer {
 }
 
 /// Reads values from lines.
-pub(super) struct Reader {
+pub(super) struct FieldReader {
     lines: Vec<(String, String)>,
     wrong: Option<String>,
 }
 
-impl Reader {
+impl FieldReader {
     /// The lines `key = value` of a text.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let line = |line: &str| match line.split_once(" = ") {
@@ -66,7 +66,7 @@ impl Reader {
     }
 }
 
-impl Fields for Reader {
+impl Fields for FieldReader {
     fn field<T: Value>(&mut self, key: &str, place: &mut T) {
         let Some(words) = self.take(key) else { return };
         match T::from_words(&words) {

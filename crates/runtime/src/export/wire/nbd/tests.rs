@@ -2,7 +2,7 @@ use super::super::{AllowedHosts, PathState, ProtocolState};
 use super::*;
 use crate::control::Control;
 use crate::export::offers::{Offers, StatusCache};
-use crate::hosts::Owner;
+use crate::hosts::RequestOwner;
 use crate::slab::SlabKey;
 use openraid_core::actions::Direction;
 use openraid_core::limits::Limits;
@@ -88,7 +88,7 @@ fn header(command: Command, offset: u64, length: u64) -> [u8; REQUEST_BYTES] {
 }
 
 fn host(kind: RequestKind, len: u64, payload: Payload) -> HostRequest {
-    let owner = Owner::Connection(SlabKey::from_token(Token(0)));
+    let owner = RequestOwner::Connection(SlabKey::from_token(Token(0)));
     HostRequest { owner, id: 77, kind, offset: ArrayOffset(4096), len, payload, sent: 0 }
 }
 
