@@ -13,7 +13,7 @@ use std::time::Duration;
 use openraid_units::Nanos;
 
 use crate::clock;
-use crate::member_facts::text;
+use crate::member_facts::{holder_of_device, text};
 
 /// Maximum time to wait for the lock of a small file that programs change quickly.
 pub const FILE_LOCK_TIME_MAX: Nanos = Nanos::from_secs(5);
@@ -51,12 +51,52 @@ fn owner_in(locks: &str, kind: LockKind, file: &str) -> Option<u32> {
     })
 }
 
+/// What holds a block device in the kernel, in words: a mount, swap, a device over it.
+#[must_use]
+pub fn device_holder(path: &Path) -> Option<String> {
+    let device = fs::metadata(path).ok()?.rdev();
+    holder_of_device(device, path).or_else(|| mounted_elsewhere(device))
+}
+
+/// A process other than `known` that has a device open, in words. udev opens each device for a moment when a writer has closed it.
+#[must_use]
+pub fn device_opener(path: &Path, known: Option<u32>) -> Option<String> {
+    let process = openers(path).find(|process| Some(*process) != known)?;
+    Some(format!("{} has it open", process_text(process)))
+}
+
+/// A mount of the device that only another mount namespace has: in a container, or in a service with a view of its own.
+fn mounted_elsewhere(device: u64) -> Option<String> {
+    let number = format!("{}:{}", libc::major(device), libc::minor(device));
+    let mut seen = Vec::new();
+    processes().find_map(|process| {
+        let folder = PathBuf::from(format!("/proc/{process}"));
+        let namespace = fs::read_link(folder.join("ns/mnt")).ok()?;
+        if seen.contains(&namespace) {
+            return None;
+        }
+        seen.push(namespace);
+        let mounts = fs::read_to_string(folder.join("mountinfo")).ok()?;
+        let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let target =
+            fields.filter(|fields| fields.get(2) == Some(&number.as_str())).find_map(|fields| Some(*fields.get(4)?));
+        target.map(|target| format!("mounted on {target} in the mount namespace of {}", process_text(process)))
+    })
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// Another process that has the file or device open.
 pub(crate) fn opener(resolved: &Path) -> Option<u32> {
+    openers(resolved).next()
+}
+
+fn openers(resolved: &Path) -> impl Iterator<Item = u32> + '_ {
     let this_process = std::process::id();
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    numbers.find(|process| *process != this_process && has_open(*process, resolved))
+    processes().filter(move |process| *process != this_process && has_open(*process, resolved))
 }
 
 fn has_open(process: u32, resolved: &Path) -> bool {
