@@ -4,7 +4,7 @@
     tools/journey.py PROGRAM GUEST [FOLDER]
 
 Signs in by the link that `openraid login` prints, makes an array of the drives that the console finds, copies the one line of the
-array's page, and runs it. Nothing is typed but that line. The line for the packaged socket runs too, with the packaged script in the place of
+array's page, and runs it. Nothing is typed but that line. The line for the packaged socket runs too, with the commands of the packaged unit in the place of
 systemd. The drives are files, which a stand-in for lsblk lists. If this machine
 may not load the kernel's module nbd, the line runs in a Linux guest (the program GUEST), with the same configuration, registry
 and members, and a server that was started again there; in it the modules are in another folder, and there is no sudo. With FOLDER, the
@@ -35,7 +35,7 @@ printf '#!/bin/sh\n[ -e "/sys/module/$1" ] || exec insmod "/usr/lib/uml/modules/
 printf '#!/bin/sh\nexec "$@"\n' >/run/bin/sudo
 chmod +x /run/bin/*
 export PATH=/run/bin:$PATH XDG_STATE_HOME={folder}/state XDG_RUNTIME_DIR={folder}/run
-mkdir -p /run/openraid-nbd /run/openraid-disk /dev/openraid
+mkdir -p /run/openraid-nbd
 sed -i 's|nbd-unix = \[|&"/run/openraid-nbd/nbd.sock", |' {folder}/openraid.toml
 {program} serve --config {folder}/openraid.toml &
 {program} show {name} --wait 120 >/dev/null
@@ -55,15 +55,13 @@ qemu-nbd --disconnect "$device"
 cmp /usr/bin/qemu-nbd /srv/{name}/copy
 umount /srv/{name}
 qemu-nbd --disconnect "$device"
-# The packaged unit: without systemd and udev, their part is done by a stand-in for systemctl.
-sed 's/udevadm trigger/true/' {packaging}/disk/disk >/run/disk
+# The packaged unit: without systemd its part is done by a stand-in for systemctl.
 cat >/run/bin/systemctl <<'END'
 #!/bin/sh
 set -e
 echo "systemctl $*" >>/run/asked
 [ "$1" = enable ] || exit 0
-sh /run/disk begin {name}
-ln -s "../$(basename /run/openraid-disk/nbd*)" /dev/openraid/{name}
+{program} attach --by-unit -- {name}
 END
 chmod +x /run/bin/systemctl
 : >/run/fstab
@@ -75,7 +73,7 @@ umount /srv/{name}
 mount /srv/{name}
 cmp /usr/bin/qemu-nbd /srv/{name}/copy
 umount /srv/{name}
-sh /run/disk end {name}
+{program} detach --by-unit -- {name}
 {program} stop --all
 echo journey-ends
 """
@@ -170,8 +168,7 @@ def made(server, browser, out):
 
 def mounted(server, guest, name, line, unit_line):
     """Both lines in a guest, where the array is served again."""
-    packaging = pathlib.Path(__file__).resolve().parent.parent / "packaging"
-    job = JOB.format(folder=server.folder, program=shlex.quote(server.program), name=name, line=line, unit_line=unit_line, packaging=packaging)
+    job = JOB.format(folder=server.folder, program=shlex.quote(server.program), name=name, line=line, unit_line=unit_line)
     done = subprocess.run([guest, "--timeout", "600", "--", job], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0 and "journey-ends" in done.stdout, (done.stdout[-3000:], done.stderr[-3000:])
     asked = [f"systemctl enable --now openraid-disk@{name}.service", "systemctl daemon-reload"]

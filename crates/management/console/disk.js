@@ -32,7 +32,7 @@ function byUnit(array) {
   const { folder, steps } = mounted(array, device);
   // In the table of file systems a backslash begins an escape of its own.
   const boot = unit.includes("\\") ? [`mount ${device} ${folder}`] : [`grep -q ${word(`^${device} `)} /etc/fstab || echo ${word(`${device} ${folder} ext4 nofail,_netdev,x-systemd.requires=${unit} 0 2`)} >>/etc/fstab`, "systemctl daemon-reload", `mount ${folder}`];
-  return ["command -v qemu-nbd >/dev/null || apt-get install -y qemu-utils", `systemctl enable --now ${word(unit)}`, ...steps, ...boot].join("; ");
+  return [`systemctl enable --now ${word(unit)}`, ...steps, ...boot].join("; ");
 }
 
 /** By hand, until the next boot: where the array is served. */

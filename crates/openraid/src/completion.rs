@@ -15,9 +15,9 @@ use crate::settings;
 /// The variable of the environment by which a shell asks.
 const VARIABLE: &str = "COMPLETE";
 /// Verbs whose argument `array` is an array that exists.
-const WITH_ARRAY: [&str; 20] = [
-    "alarms", "add", "check", "copy-in", "copy-out", "events", "explain", "fail", "forget", "locate", "path", "pause",
-    "record", "remove", "rename", "repair", "replace", "resume", "show", "set",
+const WITH_ARRAY: [&str; 22] = [
+    "alarms", "add", "attach", "detach", "check", "copy-in", "copy-out", "events", "explain", "fail", "forget",
+    "locate", "path", "pause", "record", "remove", "rename", "repair", "replace", "resume", "show", "set",
 ];
 /// Verbs whose argument `member` is a member that an array has.
 const WITH_MEMBER: [&str; 4] = ["fail", "locate", "remove", "replace"];

@@ -23,6 +23,7 @@ pub mod control;
 mod demo;
 mod departures;
 mod desired;
+mod disk;
 mod events;
 pub mod exit;
 mod holding;

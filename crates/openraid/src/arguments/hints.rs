@@ -12,8 +12,10 @@ const VERBS: &[(&[&str], &str)] = &[
         &["event", "monitor", "watch", "log"],
         "`openraid events --follow` prints events as they happen, `openraid show ARRAY --follow` shows progress",
     ),
-    (&["start", "run", "up", "mount", "export", "attach"], "`openraid serve ARRAY`"),
-    (&["down", "shutdown", "unmount", "umount", "detach", "kill"], "`openraid stop ARRAY`"),
+    (&["start", "run", "up", "export"], "`openraid serve ARRAY`"),
+    (&["mount", "connect", "map"], "`openraid attach ARRAY` makes it a disk of this machine"),
+    (&["unmount", "umount", "disconnect", "unmap"], "`openraid detach ARRAY` ends its disk"),
+    (&["down", "shutdown", "kill"], "`openraid stop ARRAY`"),
     (&["new", "make", "build", "init"], "`openraid create NAME --level LEVEL MEMBER...`"),
     (
         &["delete", "destroy"],

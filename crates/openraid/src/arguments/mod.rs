@@ -1,6 +1,7 @@
 //! The command line: verbs, options, help. The man pages and completions are made from these definitions.
 
 mod alarms;
+mod attach;
 mod config;
 mod create;
 mod events;
@@ -11,6 +12,7 @@ mod offline;
 mod serve;
 
 pub use alarms::{AlarmsArguments, AlarmsVerb};
+pub use attach::{AttachArguments, DetachArguments};
 pub use config::{ConfigArguments, ConfigVerb};
 pub use create::{BitmapWord, CreateArguments};
 pub use events::EventsArguments;
@@ -154,6 +156,10 @@ pub enum Verb {
                             inaccessible path hosts wait, or use another path."
     )]
     Path(PathArguments),
+    /// Make a served array a disk of this machine, or list the attached arrays
+    Attach(AttachArguments),
+    /// End the disk of an array
+    Detach(DetachArguments),
     /// Pause the tasks of an array: rebuild, resync, check, change of shape
     Pause(ArrayArgument),
     /// Resume after `pause`
@@ -205,6 +211,7 @@ impl Verb {
             },
             Self::Erase(_) => "wipe-metadata",
             Self::Reshape(_) => "reshape",
+            Self::Attach(_) => "attach",
             Self::Journal(arguments) => match arguments.verb {
                 JournalVerb::Create(_) => "journal create",
                 JournalVerb::Show(_) => "journal show",
@@ -263,6 +270,9 @@ impl Verb {
             Self::Pause(_) => "pause",
             Self::Rename(_) => "rename",
             Self::Path(_) => "path",
+            Self::Attach(arguments) if arguments.array.is_none() => "attach-list",
+            Self::Attach(_) => "attach",
+            Self::Detach(_) => "detach",
             Self::Resume(_) => "resume",
             Self::Stop(_) => "stop",
             Self::Erase(_) => "erase",

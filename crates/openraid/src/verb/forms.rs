@@ -16,8 +16,9 @@ pub struct Forms {
 }
 
 /// Verbs that answer with one sentence.
-const DONE: [&str; 15] = [
+const DONE: [&str; 16] = [
     "add",
+    "detach",
     "fail",
     "locate",
     "path",
@@ -68,6 +69,8 @@ impl Forms {
         all.add::<super::alarms::AlarmTest>("alarms-test");
         all.add::<super::assemble::AssembleBody>("assemble");
         all.add::<super::assemble::ForgottenBody<'_>>("assemble");
+        all.add::<super::attach::AttachBody>("attach");
+        all.add::<super::attach::AttachListBody>("attach-list");
         all.add::<super::check::CheckBody>("check-history");
         all.add::<super::config::ConfigReport>("config-check");
         all.add::<super::config::ConfigMember<'_>>("config-member");

@@ -3,6 +3,7 @@
 pub mod add;
 pub mod alarms;
 pub mod assemble;
+mod attach;
 pub mod check;
 pub mod completions;
 pub mod config;
@@ -10,6 +11,7 @@ pub mod copy_in;
 pub mod copy_out;
 pub mod create;
 pub mod demo;
+mod detach;
 pub mod doctor;
 pub mod erase;
 pub mod events;
@@ -116,6 +118,8 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Repair(arguments) => repair::run(arguments, context),
         Verb::Pause(arguments) => pause::run(arguments, context),
         Verb::Rename(arguments) => rename::run(arguments, context),
+        Verb::Attach(arguments) => attach::run(arguments, context),
+        Verb::Detach(arguments) => detach::run(arguments, context),
         Verb::Path(arguments) => path::run(arguments, context),
         Verb::Resume(arguments) => resume::run(arguments, context),
         Verb::Stop(arguments) => stop::run(arguments, context),

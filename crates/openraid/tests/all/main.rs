@@ -6,6 +6,7 @@ mod support;
 
 mod alarms;
 mod alert_rules;
+mod attach;
 mod bad_blocks;
 mod bad_input;
 mod care;
