@@ -131,10 +131,17 @@ def renewal(machine):
     machine.run(f"openraid set data rebuild.rate=200M; rm {stand_in}; systemctl mask {unit}")
 
 
+def devices(machine):
+    """The number of devices that the kernel has connected."""
+    return machine.run("ls -d /sys/block/nbd*/pid | wc -l")[1].split()[-1]
+
+
 def upgrade(machine):
-    """The new package comes while the server runs and a host writes. The old server goes on until it is restarted."""
+    """The new package comes while the server runs and a host writes. The old server goes on until it is restarted, and the disk that
+    the old package has made until it is detached."""
     machine.run("systemctl start openraid-disk@data; modprobe nbd")
-    begin_load(machine)
+    machine.run("mkfs.ext4 -q -F /dev/openraid/data && mount /dev/openraid/data /mnt")
+    begin_load(machine, "/mnt/load")
     machine.run("systemctl show -P MainPID openraid >/run/before")
     code, text = machine.run("dpkg -i /var/tmp/openraid.deb </dev/null")
     same = machine.run("systemctl show -P MainPID openraid | cmp - /run/before")[0] == 0
@@ -144,7 +151,33 @@ def upgrade(machine):
     yield "upgrade: the old server goes on", (0, True, True), (code if not code else text, same, goes)
     code, text = machine.run("systemctl restart openraid")
     yield "upgrade: restart, the host goes on", (0, True, True), (code if not code else text, optimal(machine), is_loaded(machine))
+    # A stop of the unit is refused under the mount, and a start finds the disk: there is no second one.
+    machine.run("systemctl restart openraid-disk@data")
+    code, text = machine.run("openraid attach data | grep already")
+    yield "upgrade: the disk stays, and is the only one", (0, "1", True), (code if not code else text, devices(machine), is_loaded(machine))
     end_load(machine)
+    code, text = machine.run("umount /mnt && systemctl restart openraid-disk@data && openraid attach data | grep 'by nbd$' && "
+                             "fsck.ext4 -fn /dev/openraid/data && ! pgrep -x qemu-nbd")
+    yield "upgrade: then it is attached again, and whole", (0, "1"), (code if not code else text, devices(machine))
+    yield from keepers(machine)
+
+
+def keepers(machine):
+    """The keeper is killed under a mount that requires the disk. systemd starts it again, and nothing else."""
+    entry = "/dev/openraid/data /mnt ext4 nofail,_netdev,x-systemd.requires=openraid-disk@data.service 0 2"
+    machine.run(f"echo '{entry}' >>/etc/fstab; systemctl daemon-reload; mount /mnt")
+    begin_load(machine, "/mnt/load")
+    unit = "openraid-disk-keeper@data"
+    code, text = machine.run(f"old=$(systemctl show -P MainPID {unit}); [ $old != 0 ] && kill -9 $old; n=0; until new=$(systemctl show -P MainPID {unit}); "
+                             "[ $new != 0 ] && [ $new != $old ]; do n=$((n + 1)); [ $n -lt 60 ] || break; sleep 1; done; [ $n -lt 60 ]")
+    yield "a killed keeper is started again", (0, "1", True), (code if not code else text, devices(machine), is_loaded(machine))
+    code, text = machine.run("kill -9 $(systemctl show -P MainPID openraid); sleep 1; openraid show data --wait 300")
+    yield "and the server is killed after it", (0, "1", True), (code if not code else text, devices(machine), is_loaded(machine))
+    end_load(machine)
+    code, text = machine.run("systemctl stop openraid-disk@data; ! mountpoint -q /mnt && [ ! -e /dev/openraid/data ] && "
+                             f"! systemctl is-active openraid-disk@data {unit}")
+    yield "a stop unmounts first, and detaches", (0, "0"), (code if not code else text, devices(machine))
+    machine.run("sed -i '/openraid/d' /etc/fstab; systemctl daemon-reload; systemctl start openraid-disk@data")
 
 
 def upgrade_without_disk(machine):
@@ -174,10 +207,10 @@ def upgrade_without_disk(machine):
     yield "upgrade: the new disk has the data", 0, code if not code else text
 
 
-def begin_load(machine):
+def begin_load(machine, target="/dev/openraid/data"):
     """A host writes, and stops at an error."""
     machine.run("[ -b /dev/openraid/data ] || echo NO DISK")
-    machine.run("(while dd if=/dev/urandom of=/dev/openraid/data bs=64k count=32 oflag=direct; do date >/run/wrote; done) "
+    machine.run(f"(while dd if=/dev/urandom of={target} bs=64k count=32 oflag=direct; do date >/run/wrote; done) "
                 ">/dev/null 2>&1 & echo $! >/run/load")
 
 
