@@ -111,7 +111,8 @@ fn end(file: &Path) {
     for device in blocks("loop").iter().filter(|device| over(device)) {
         let _ = run("losetup", &["--detach", &format!("/dev/{device}")]);
     }
+    // A loop device that the kernel has not released yet keeps the mount busy: it goes with that.
     let folder = file.parent().expect("a file in a folder");
-    let _ = run("umount", &[&folder.display().to_string()]);
+    let _ = run("umount", &["--lazy", &folder.display().to_string()]);
     let _ = fs::remove_dir(folder);
 }

@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use openraid_nbd::client::ClientSession;
@@ -50,13 +51,15 @@ pub fn runs(disk: &AttachedDisk) -> bool {
 ///
 /// # Errors
 /// The program cannot be started.
-pub fn start(disk: &AttachedDisk, stream: Option<Stream>) -> io::Result<()> {
+pub fn start(disk: &AttachedDisk, stream: Option<Stream>, control: Option<&Path>) -> io::Result<()> {
     let lock = File::create(record::keeper_file(&disk.device))?;
     if lock.try_lock().is_err() {
         return Ok(());
     }
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["attach", "--keep", "--inherits", "--", disk.record.name()]);
+    // The server may be one that is found by its socket only.
+    command.envs(control.map(|path| ("OPENRAID_CONTROL", path)));
     command.stdin(stream.map_or_else(Stdio::null, |stream| OwnedFd::from(stream).into()));
     // A signal to the terminal's processes is not for it.
     command.stdout(lock).stderr(Stdio::null()).process_group(0).spawn().map(drop)

@@ -71,7 +71,8 @@ pub fn attach(offer: &ArrayOffer) -> Result<AttachedDisk, String> {
         fabrics.write_all(options.as_bytes())?;
         fabrics.read(&mut [0; 256])
     });
-    let refused = |why: String| format!("{address} refuses the host {host}: {why}");
+    let refused =
+        |why| format!("{address} does not take host {host}: {why}; arrays.NAME.hosts names the hosts that may connect");
     let disk = connected.map_err(|error| refused(error.to_string())).and_then(|_| {
         let until = Instant::now() + NAMESPACE_TIME_MAX;
         while Instant::now() < until {

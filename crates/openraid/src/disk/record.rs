@@ -97,6 +97,10 @@ impl AttachedDisk {
         sectors.unwrap_or(0) * 512
     }
 
+    pub fn is_read_only(&self) -> bool {
+        line_of(in_sysfs(&self.device).join("ro")).as_deref() == Some("1")
+    }
+
     /// What uses it now, in words.
     pub fn user(&self) -> Option<String> {
         device_holder(&self.path()).or_else(|| self.opener())

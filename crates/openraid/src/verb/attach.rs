@@ -29,6 +29,8 @@ pub(super) struct DiskBody {
     way: AttachWay,
     /// Its size.
     size_bytes: u64,
+    /// Does the server refuse writes?
+    read_only: bool,
     /// Is a keeper at work? Only a disk by `nbd` needs one.
     kept: bool,
     /// What uses it now: a mount, swap, another device, or a process.
@@ -73,6 +75,7 @@ impl DiskBody {
             device: disk.path().display().to_string(),
             way: disk.record.way,
             size_bytes: disk.size_bytes(),
+            read_only: disk.is_read_only(),
             kept: disk.record.way == AttachWay::Nbd && keeper::runs(disk),
             used_by: disk.user(),
         }
@@ -126,7 +129,7 @@ fn attach(word: &str, arguments: &AttachArguments, context: &Context) -> Outcome
                 way.word()
             )));
         }
-        complete(&disk, None, arguments.by_unit)?;
+        complete(&disk, None, arguments.by_unit, context)?;
         return Ok(answer(&disk, Attached { already: true, not_taken: Vec::new(), unit: None }, context));
     }
     if let Some((dead, user)) = disk::in_the_way(&identity) {
@@ -135,15 +138,20 @@ fn attach(word: &str, arguments: &AttachArguments, context: &Context) -> Outcome
             "{word} was {path}, whose program has ended, and it is in use: {user}; end that first"
         )));
     }
-    let offer = ArrayOffer::of(&usable(word, array, context)?);
+    let array = usable(word, array, context)?;
+    let offer = ArrayOffer::of(&array);
     if let Some(other) = link::taken(&offer.identity.names[0]) {
         let (link, name) = (other.link().display().to_string(), other.record.name().to_owned());
         return Err(Failure::refused(format!(
             "{word}: its link {link} is that of array {name}; rename one of the two"
         )));
     }
+    if array.health == HealthWord::Degraded {
+        let show = command("show", [&array.name]);
+        context.output.warn(&format!("{} is degraded: `{show}` says what helps", array.name));
+    }
     let (disk, stream, not_taken) = by_best_way(&offer, asked)?;
-    complete(&disk, stream, arguments.by_unit)?;
+    complete(&disk, stream, arguments.by_unit, context)?;
     Ok(answer(&disk, Attached { already: false, not_taken, unit: None }, context))
 }
 
@@ -162,13 +170,19 @@ fn by_best_way(offer: &ArrayOffer, asked: Option<AttachWay>) -> Result<Taken, Fa
 }
 
 /// Makes what a disk needs besides its device.
-fn complete(disk: &AttachedDisk, stream: Option<disk::nbd::Stream>, is_kept: bool) -> Result<(), Failure> {
+fn complete(
+    disk: &AttachedDisk,
+    stream: Option<disk::nbd::Stream>,
+    is_kept: bool,
+    context: &Context,
+) -> Result<(), Failure> {
     if disk.record.way != AttachWay::QemuNbd {
         disk.write().map_err(|error| Failure::failed(format!("{}: {error}", record::FOLDER)))?;
         link::make(disk).map_err(Failure::failed)?;
     }
     if disk.record.way == AttachWay::Nbd && !is_kept {
-        keeper::start(disk, stream).map_err(|error| Failure::failed(format!("the keeper does not start: {error}")))?;
+        keeper::start(disk, stream, context.common.control.as_deref())
+            .map_err(|error| Failure::failed(format!("the keeper does not start: {error}")))?;
     }
     Ok(())
 }
@@ -179,6 +193,9 @@ fn answer(disk: &AttachedDisk, attached: Attached, context: &Context) -> Exit {
     let by = if body.way == AttachWay::QemuNbd { ", which stays until it is detached" } else { "" };
     let link = if std::path::Path::new(&body.link).exists() { body.link.clone() } else { body.device.clone() };
     let mut text = format!("{} is {link}{again} ({}), by {}{by}", body.array, body.device, body.way.word());
+    if body.read_only {
+        text += "; the server refuses writes: it is read-only";
+    }
     for no in &attached.not_taken {
         text += &format!("\nnot by {}: {}", no.way.word(), no.why);
     }

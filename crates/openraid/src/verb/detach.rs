@@ -3,7 +3,7 @@
 use super::attach::{known, lock, must_be_root};
 use super::{Context, DoneBody};
 use crate::arguments::DetachArguments;
-use crate::disk::{self, unit};
+use crate::disk::{self, record, unit};
 use crate::exit::{Exit, Failure, Outcome};
 
 /// Runs the verb.
@@ -14,7 +14,10 @@ pub fn run(arguments: &DetachArguments, context: &Context) -> Outcome {
     let word = &arguments.array;
     must_be_root()?;
     let _lock = lock()?;
-    let (identity, _) = known(word, context)?;
+    // A disk outlives the name of its array, and another array may have that now.
+    let attached =
+        record::all().into_iter().map(|disk| disk.record.identity()).find(|identity| identity.is_called(word));
+    let identity = attached.map_or_else(|| known(word, context).map(|(identity, _)| identity), Ok)?;
     let dead = disk::in_the_way(&identity).map(|(disk, _)| disk);
     let Some(disk) = dead.or_else(|| disk::find(&identity)) else {
         disk::sweep();

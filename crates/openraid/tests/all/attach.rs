@@ -186,7 +186,7 @@ refused 65 'mounted on /mnt' "$openraid" detach data
 "$openraid" attach data | grep already
 # Without its program the disk is dead, and in the way as long as it is mounted.
 pkill -9 -x nbdfuse
-refused 65 'whose program has ended, and it is in use: mounted on /mnt' "$openraid" attach data
+reach refused 65 'whose program has ended, and it is in use: mounted on /mnt' "$openraid" attach data
 umount -l /mnt
 reach "$openraid" attach data
 mount /dev/openraid/data /mnt
@@ -219,13 +219,14 @@ refused 4 'data is not served; start it with `openraid serve data`' "$openraid" 
 "$openraid" serve data --nbd 127.0.0.1:0 --read-only & server=$!
 /usr/bin/python3 -c "import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sH14x', b'lo', 0x49))"
 "$openraid" show data --wait 120 >/dev/null
-"$openraid" attach data | grep 'by nbd$'
+"$openraid" attach data | grep -x 'data is /dev/openraid/data (/dev/nbd0), by nbd; the server refuses writes: it is read-only'
 [ "$(blockdev --getro /dev/nbd0)" = 1 ]
 "$openraid" detach data
 halt
 serve
 "$openraid" fail data "$PWD/d1"
-"$openraid" attach data | grep 'by nbd$'
+"$openraid" attach data >/run/said 2>&1
+grep 'data is degraded: `openraid show data` says what helps' /run/said
 dd if=/dev/nbd0 of=/dev/null bs=1M count=1 iflag=direct status=none
 exec 7</dev/nbd0
 refused 65 "data is in use (/dev/nbd0): process" "$openraid" detach data
@@ -233,16 +234,22 @@ exec 7<&-
 # Another member goes away, which the next read shows.
 truncate -s 0 d2
 dd if=/dev/nbd0 of=/dev/null bs=1M count=1 iflag=direct status=none || true
-has_failed() { "$openraid" show data --json | grep -q '"health":"failed"'; }
+has_failed() { { "$openraid" show data --json || true; } | grep -q '"health":"failed"'; }
 reach has_failed
 "$openraid" detach data
 refused 2 'data has failed, so a disk of it would too' "$openraid" attach data
 "$openraid" stop --all
 # Names that need quotes, and two that become one link.
 name='it'"'"'s a "b" 50%,c'
-truncate -s 40M m0 m1 m2 m3
-"$openraid" serve --level 1 --name "$name" ram:16M ram:16M --nbd-unix /run/tour/data.sock & server=$!
-"$openraid" show "$name" --wait 120 >/dev/null || true
+truncate -s 40M m0 m1
+one=$(losetup --find --show m0)
+two=$(losetup --find --show m1)
+mdadm --create /dev/md9 --run --name="$name" --metadata=1.2 --assume-clean --level=1 --raid-devices=2 "$one" "$two"
+mdadm --stop /dev/md9
+losetup --detach-all
+"$openraid" assemble "$PWD/m0" "$PWD/m1"
+"$openraid" serve "$name" --nbd-unix /run/tour/data.sock & server=$!
+"$openraid" show "$name" --wait 120 >/dev/null
 "$openraid" attach "$name" | grep -F '/dev/openraid/it_s_a__b__50__c (/dev/nbd0)'
 [ "$(readlink -f /dev/openraid/it_s_a__b__50__c)" = /dev/nbd0 ]
 "$openraid" detach "$name"
