@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use openraid_nbd::client::ClientSession;
-use openraid_sys::{help_writing_back, Epoll, Errno, Events, HandedOver, Interest, NbdControl, Signal, Signals};
+use openraid_sys::{help_writing_back, Epoll, Errno, Events, HandedOver, Interest, NbdControl, ProcessSignal, Signals};
 use openraid_units::Nanos;
 
 use super::nbd::{self, NoSession, Stream};
@@ -263,5 +263,5 @@ impl Keeper<'_> {
 }
 
 fn is_stopped(signals: &Signals) -> bool {
-    std::iter::from_fn(|| signals.next_signal()).any(|signal| signal != Signal::HangUp)
+    std::iter::from_fn(|| signals.next_signal()).any(|signal| signal != ProcessSignal::HangUp)
 }

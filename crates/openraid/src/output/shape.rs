@@ -57,8 +57,8 @@ pub fn change(status: &ReshapeStatus) -> ReshapeModel {
         from: shape(&status.from, before),
         to: shape(&status.to, after),
         direction: match status.direction {
-            Direction::Forward => DirectionWord::Forwards,
-            Direction::Backward => DirectionWord::Backwards,
+            ReshapeDirection::Forward => DirectionWord::Forwards,
+            ReshapeDirection::Backward => DirectionWord::Backwards,
         },
         stage: match status.stage {
             ReshapeStage::Draining => ReshapeStageWord::Draining,

@@ -8,7 +8,7 @@ use crate::control::offline_text;
 use crate::disk::{self, keeper, link, record, unit, ArrayIdentity, ArrayOffer, AttachWay, AttachedDisk};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::model::{AccessWord, ArrayModel, HealthWord};
-use crate::output::table::Table;
+use crate::output::table::TextTable;
 use crate::quantity::human;
 use crate::registry::is_root;
 use openraid_status::shell::command;
@@ -209,7 +209,7 @@ fn answer(disk: &AttachedDisk, attached: Attached, context: &Context) -> Exit {
 
 fn list(context: &Context) -> Exit {
     let disks: Vec<DiskBody> = record::all().iter().filter(|disk| disk.is_alive()).map(DiskBody::of).collect();
-    let mut table = Table::new(&["ARRAY", "DISK", "DEVICE", "BY", "SIZE", "USED BY"]);
+    let mut table = TextTable::new(&["ARRAY", "DISK", "DEVICE", "BY", "SIZE", "USED BY"]);
     for disk in &disks {
         let used = disk.used_by.clone().unwrap_or_else(|| "-".into());
         let (way, size) = (disk.way.word().to_owned(), human(Bytes(disk.size_bytes)));
