@@ -365,7 +365,7 @@ pub struct ReshapeStatus {
     pub capacities: [Sectors; 2],
     /// The direction.
     pub direction: ReshapeDirection,
-    /// What it does.
+    /// The stage of the change.
     pub stage: ReshapeStage,
     /// Sectors of the set that have moved.
     pub moved: Sectors,

@@ -43,7 +43,7 @@ pub enum Needs {
 
 /// One row of the table of settings.
 pub struct SettingSpec {
-    /// Its name.
+    /// Name of the setting.
     pub name: &'static str,
     /// Its possible values.
     pub kind: SettingKind,
@@ -56,7 +56,7 @@ pub struct SettingSpec {
 }
 
 impl SettingSpec {
-    /// Its value.
+    /// The value of the setting in a policy.
     #[must_use]
     pub fn get(&self, policy: &Policy) -> Value {
         (self.get)(policy)

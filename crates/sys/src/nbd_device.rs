@@ -46,7 +46,7 @@ const SOCKET_DESCRIPTOR: u16 = 1;
 pub struct NbdDevice {
     /// N of `/dev/nbdN`. The kernel makes a device that does not exist.
     pub index: u32,
-    /// Its size.
+    /// Size of the disk.
     pub size: Bytes,
     /// Its logical block.
     pub block: Bytes,

@@ -73,14 +73,14 @@ enum News {
 }
 
 /// A connection that the keeper has.
-enum Held {
+enum KeeperStream {
     /// A copy of the device's own socket.
     Device(Stream),
     /// One that the kernel did not need so far, and how often it was offered.
     Spare(Stream, ClientSession, u32),
 }
 
-impl Held {
+impl KeeperStream {
     const fn stream(&self) -> &Stream {
         match self {
             Self::Device(stream) | Self::Spare(stream, ..) => stream,
@@ -140,11 +140,11 @@ fn inherited() -> Option<Stream> {
 
 impl Keeper<'_> {
     fn attend(&mut self, inherited: Option<Stream>) -> Result<Exit, Errno> {
-        let mut held = inherited.map(Held::Device);
+        let mut held = inherited.map(KeeperStream::Device);
         loop {
             let now = match held.take() {
                 None => match self.connected()? {
-                    Some((stream, session)) => Held::Spare(stream, session, 0),
+                    Some((stream, session)) => KeeperStream::Spare(stream, session, 0),
                     None => return Ok(Exit::Fine),
                 },
                 Some(held) => match self.wait(Some(held.stream()), held.time())? {
@@ -154,10 +154,10 @@ impl Keeper<'_> {
                 },
             };
             held = match now {
-                Held::Device(stream) => Some(Held::Device(stream)),
-                Held::Spare(stream, session, offers) => match self.offer(&stream, &session)? {
-                    HandedOver::Taken => Some(Held::Device(stream)),
-                    HandedOver::NotNeeded => Some(Held::Spare(stream, session, offers.saturating_add(1))),
+                KeeperStream::Device(stream) => Some(KeeperStream::Device(stream)),
+                KeeperStream::Spare(stream, session, offers) => match self.offer(&stream, &session)? {
+                    HandedOver::Taken => Some(KeeperStream::Device(stream)),
+                    HandedOver::NotNeeded => Some(KeeperStream::Spare(stream, session, offers.saturating_add(1))),
                     // It is being detached, or another program has ended it under a mount: then there is nothing to keep, or not yet.
                     HandedOver::NoDevice => match self.wait(None, Some(PAUSE))? {
                         News::Nothing if self.disk.is_alive() => None,

@@ -27,7 +27,7 @@ pub(super) struct DiskBody {
     device: String,
     /// How it is attached: `nvme-tcp`, `nbd`, `fuse`, or `qemu-nbd` by an older version or by hand.
     way: AttachWay,
-    /// Its size.
+    /// Size of the disk.
     size_bytes: u64,
     /// Does the server refuse writes?
     read_only: bool,
@@ -155,9 +155,9 @@ fn attach(word: &str, arguments: &AttachArguments, context: &Context) -> Outcome
     Ok(answer(&disk, Attached { already: false, not_taken, unit: None }, context))
 }
 
-type Taken = (AttachedDisk, Option<disk::nbd::Stream>, Vec<NotTaken>);
+type NewDisk = (AttachedDisk, Option<disk::nbd::Stream>, Vec<NotTaken>);
 
-fn by_best_way(offer: &ArrayOffer, asked: Option<AttachWay>) -> Result<Taken, Failure> {
+fn by_best_way(offer: &ArrayOffer, asked: Option<AttachWay>) -> Result<NewDisk, Failure> {
     let mut not_taken = Vec::new();
     for way in AttachWay::CHOICES.into_iter().filter(|way| asked.is_none_or(|asked| asked == *way)) {
         match disk::attach(way, offer) {
@@ -253,11 +253,11 @@ pub(super) fn lock() -> Result<std::fs::File, Failure> {
 }
 
 /// An array that is known by a name, an export or a UUID, and its state if a server has it.
-type Known = (ArrayIdentity, Option<ArrayModel>);
+type NamedArray = (ArrayIdentity, Option<ArrayModel>);
 
 /// # Errors
 /// No server, no registry and no record knows it.
-pub(super) fn known(word: &str, context: &Context) -> Result<Known, Failure> {
+pub(super) fn known(word: &str, context: &Context) -> Result<NamedArray, Failure> {
     // An attached array is known without a server.
     for mut server in context.servers.connect().unwrap_or_default() {
         for array in server.list_wanted().unwrap_or_default() {

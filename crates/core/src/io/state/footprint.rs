@@ -76,7 +76,7 @@ impl Stretch {
         Self { side, at, part }
     }
 
-    /// All of it.
+    /// The whole footprint as one extent.
     pub(crate) fn whole(&self) -> Extent {
         Extent { side: self.side, at: self.at, len: Sectors(u64::from(self.part.range().1)) }
     }
@@ -102,7 +102,7 @@ pub(crate) struct StripeRows {
 /// The data columns of a stripe that an operation is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Columns {
-    /// All of them.
+    /// Every data column of the stripe.
     All,
     /// Neighbouring columns that a request, or an entry of a partial parity log, names.
     Named { first: u16, count: u16 },

@@ -28,7 +28,7 @@ pub enum LockMode {
 /// A range of an exclusion unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LockRange {
-    /// Which set.
+    /// The set of the lock.
     pub set: SetId,
     /// First sector of the unit in the set.
     pub unit: SetLba,
@@ -36,7 +36,7 @@ pub struct LockRange {
     pub lo: u32,
     /// The sector after the range.
     pub hi: u32,
-    /// How.
+    /// The mode of the lock.
     pub mode: LockMode,
 }
 
