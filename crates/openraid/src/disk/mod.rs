@@ -162,9 +162,14 @@ pub fn in_the_way(identity: &ArrayIdentity) -> Option<(AttachedDisk, String)> {
     Some((dead, user))
 }
 
-/// A device of the kernel's clients is gone when nothing uses it. A loop device stays, and has no other purpose.
+/// A mount keeps a device after the death of its program: a second one would be another disk of the same array.
 fn is_used_dead(disk: &AttachedDisk) -> bool {
-    disk.record.way == AttachWay::Fuse && disk.user().is_some()
+    match disk.record.way {
+        AttachWay::NvmeTcp | AttachWay::Nbd => false,
+        AttachWay::Fuse => disk.user().is_some(),
+        // The device may be that of another qemu-nbd by now.
+        AttachWay::QemuNbd => qemu::process_of(&disk.device).is_none() && disk.user().is_some(),
+    }
 }
 
 /// Attaches by one way.

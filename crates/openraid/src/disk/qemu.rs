@@ -24,11 +24,16 @@ fn arguments(process: &str) -> Vec<String> {
 /// The disk of an array by qemu-nbd.
 pub fn disk_of(identity: &ArrayIdentity) -> Option<AttachedDisk> {
     blocks("nbd").into_iter().find_map(|device| {
-        let words = arguments(&process_of(&device)?.to_string());
-        let is_it = |name: &String| identity.names.contains(name);
-        let address = words.iter().find(|word| export_of(word).as_ref().is_some_and(is_it))?.clone();
+        let address = address_of(&device, identity)?;
         Some(AttachedDisk { device, record: DiskRecord::new(AttachWay::QemuNbd, identity, address) })
     })
+}
+
+/// Where the qemu-nbd of a device has this array from.
+pub fn address_of(device: &str, identity: &ArrayIdentity) -> Option<String> {
+    let words = arguments(&process_of(device)?.to_string());
+    let is_it = |name: &String| identity.names.contains(name);
+    words.into_iter().find(|word| export_of(word).as_ref().is_some_and(is_it))
 }
 
 /// The export that an argument names: a URI, or an option in which two commas stand for one.

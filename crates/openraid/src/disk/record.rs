@@ -82,7 +82,7 @@ impl AttachedDisk {
                 let backend = line_of(block.join("backend"));
                 block.join("pid").exists() && backend.is_none_or(|backend| backend == self.record.backend())
             }
-            AttachWay::QemuNbd => qemu::process_of(&self.device).is_some(),
+            AttachWay::QemuNbd => qemu::address_of(&self.device, &self.record.identity()).is_some(),
             AttachWay::NvmeTcp => nvme::is_of(&self.device, &self.record.identity()),
             // Without nbdfuse its file cannot be looked at.
             AttachWay::Fuse => {

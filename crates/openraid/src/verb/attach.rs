@@ -135,7 +135,7 @@ fn attach(word: &str, arguments: &AttachArguments, context: &Context) -> Outcome
     if let Some((dead, user)) = disk::in_the_way(&identity) {
         let path = dead.path().display().to_string();
         return Err(Failure::refused(format!(
-            "{word} was {path}, whose program has ended, and it is in use: {user}; end that first"
+            "{word} was {path}, which is dead, and it is in use: {user}; end that first"
         )));
     }
     let array = usable(word, array, context)?;

@@ -153,6 +153,15 @@ mount /dev/openraid/data /mnt
 cmp /sbin/mdadm /mnt/before
 umount /mnt
 "$openraid" detach data
+# It dies under the mount: another disk is not made next to it.
+echo data >/run/openraid-disk/nbd0
+old
+mount /dev/nbd0 /mnt
+pkill -9 -x qemu-nbd
+reach refused 65 'which is dead, and it is in use: mounted on /mnt' "$openraid" attach data
+umount -l /mnt
+reach "$openraid" attach data
+"$openraid" detach data
 # By hand, without any record.
 old
 "$openraid" attach data | grep 'by qemu-nbd'
@@ -186,7 +195,7 @@ refused 65 'mounted on /mnt' "$openraid" detach data
 "$openraid" attach data | grep already
 # Without its program the disk is dead, and in the way as long as it is mounted.
 pkill -9 -x nbdfuse
-reach refused 65 'whose program has ended, and it is in use: mounted on /mnt' "$openraid" attach data
+reach refused 65 'which is dead, and it is in use: mounted on /mnt' "$openraid" attach data
 umount -l /mnt
 reach "$openraid" attach data
 mount /dev/openraid/data /mnt
