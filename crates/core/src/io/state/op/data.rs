@@ -146,7 +146,7 @@ pub(crate) enum WorkFrames {
     None,
     /// None yet, but the operation has waited longest for some, and frames came back: it tries first.
     Called,
-    /// These.
+    /// A run of sectors.
     Run(Run),
 }
 
