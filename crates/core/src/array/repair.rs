@@ -26,6 +26,11 @@ impl Repair {
         Self { is_rewrite: true, side, slot, at, len }
     }
 
+    /// The same in a set whose shape does not change: its one side has the name of the old one.
+    pub(crate) const fn in_steady_set(self) -> Self {
+        Self { side: Side::Old, ..self }
+    }
+
     /// The side of the set on which the range is.
     pub(crate) const fn side(&self) -> Side {
         self.side

@@ -75,6 +75,8 @@ impl Sets {
     fn want_range(&mut self, id: SetId, repair: Repair) {
         let set = self.get_mut(id);
         let is_steady = !set.shape.is_changing();
+        // The read may have begun before the end of a change, when this side was the new one.
+        let repair = repair.in_steady_set();
         let useful = set.is_redundant() && is_steady && set.metadata.is_some() && set.in_sync().contains(repair.slot());
         if useful && set.tasks.want_repair(repair) {
             self.look();

@@ -84,6 +84,8 @@ fn begin_change(sets: &mut Sets, id: SetId) -> bool {
         return false;
     }
     let plan = plan.clone();
+    // What waits would be repaired where the new side is then. A later read finds it again.
+    set.tasks.forget_repairs();
     if plan.kind != PlanKind::Move {
         set.shut();
         set.ops_mut().turn();

@@ -266,7 +266,7 @@ impl SetTasks {
         self.repairing -= 1;
     }
 
-    /// The set ends: no more repairs begin.
+    /// The set ends, or its shape changes: no more of these repairs begin.
     pub(crate) fn forget_repairs(&mut self) {
         self.repairs.clear();
     }
