@@ -7,7 +7,7 @@ use openraid_core::array::reshape_plan::next_step;
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_format::{MdLevel, ShapeFields};
-use openraid_sim::drive::Defect;
+use openraid_sim::drive::{Defect, Latency};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Members};
 use openraid_sim::rig::Loss;
@@ -100,6 +100,41 @@ fn lost_sectors_stay_lost_at_their_new_places() {
             assert_eq!(unreadable_sectors(&mut rig), before, "{}", rig.world.dump());
             rig.restart();
             assert_eq!(unreadable_sectors(&mut rig), before);
+        }
+    }
+}
+
+/// Ranges wait for a repair as the shape begins to change. Soon other rows are at their places, which is where a later repair
+/// would write what the old rows give.
+#[test]
+fn ranges_that_wait_for_a_repair_as_a_change_begins_are_not_repaired_where_other_rows_are_then() {
+    for seed in seeds(4, 200) {
+        for (from, to) in
+            [(Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)), (Shape::raid6(4, CHUNK), Shape::raid6(5, CHUNK))]
+        {
+            let _case = Case::new(seed, from);
+            // A disk that hosts have just used gets one command of a repair at a time.
+            let disks = RigOptions { rotational: true, latency: Latency::SPINDLE, ..RigOptions::new(seed) };
+            let mut options = RigOptions { spares: 1, far: Sectors(128), ..disks };
+            options.world.limits.media_errors_max = 1000;
+            let mut rig = Rig::new(from, options);
+            fill(&mut rig);
+            let (drive, start) =
+                Members::of(&rig.world, rig.array).place(Slot(1), MemberLba(0)).expect("it has a member");
+            for row in (0..1024).step_by(8) {
+                rig.world.drive_mut(drive).faults.add_defects(start + Sectors(row), Sectors(1), Defect::UntilWritten);
+            }
+            // The first rows last: their places are the first ones that get other rows.
+            for at in (0..192).rev().map(|number| number << 12) {
+                rig.session.ask(&mut rig.world, RequestKind::Read, at..at + 4096);
+            }
+            rig.session.drain(&mut rig.world);
+            assert!(!rig.world.dump().contains(" 0 repairs,"), "some wait");
+            rig.world.start_admin(AdminCommand::Reshape { array: rig.array, new: fields(&to) });
+            rig.rest();
+            rig.shape = to;
+            rig.session.learn_capacity(&rig.world, Content::Zeroes);
+            rig.judge();
         }
     }
 }
