@@ -108,10 +108,8 @@ impl Parity {
     }
     /// The slots that have parity in all stripes.
     pub(crate) fn slots_without_data(&self) -> SlotSet {
-        match self.rotation {
-            Rotation::ParityLast => (self.data_columns..self.members).map(Slot).collect(),
-            _ => SlotSet::EMPTY,
-        }
+        let roles = |slot: &Slot| self.roles.iter().skip(slot.index()).step_by(usize::from(self.members));
+        (0..self.members).map(Slot).filter(|slot| roles(slot).all(|role| *role >= ROLE_P)).collect()
     }
     /// The layout.
     #[must_use]

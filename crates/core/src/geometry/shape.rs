@@ -559,4 +559,27 @@ mod tests {
             assert_eq!(shape.is_mirror(), shape.is_plain_mirror() || shape.is_striped_mirror());
         }
     }
+
+    /// The slots that Linux md names in `only_parity`.
+    #[test]
+    fn slots_with_parity_in_all_stripes_have_no_data() {
+        for (level, layout, expected) in [
+            (Level::Raid4, 0, &[4][..]),
+            (Level::Raid5, 2, &[]),
+            (Level::Raid5, 4, &[0]),
+            (Level::Raid5, 5, &[4]),
+            (Level::Raid6, 2, &[]),
+            (Level::Raid6, 4, &[0, 1]),
+            (Level::Raid6, 5, &[3, 4]),
+            (Level::Raid6, 9, &[]),
+            (Level::Raid6, 16, &[4]),
+            (Level::Raid6, 19, &[4]),
+            (Level::Raid6, 20, &[0, 4]),
+        ] {
+            let (chunk, member_size) = (Sectors(8), Sectors(130));
+            let shape = Shape::of(&SetSpec { level, members: 5, chunk, layout, member_size, member_sizes: &[] });
+            let without: Vec<u16> = shape.parity(Side::Old).slots_without_data().iter().map(|slot| slot.0).collect();
+            assert_eq!(without, expected, "{level:?} {layout}");
+        }
+    }
 }

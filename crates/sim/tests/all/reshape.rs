@@ -2,16 +2,19 @@
 //! new shape at the end.
 
 use crate::support::{seeds, Case};
-use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
+use openraid_core::array::assemble::AssembleError;
 use openraid_core::array::reshape_plan::next_step;
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_format::{MdLevel, ShapeFields};
 use openraid_sim::drive::{Defect, Latency};
+use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Members};
 use openraid_sim::rig::Loss;
 use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::world::arrays::ArrayStartError;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{MemberLba, Sectors, Slot};
 
@@ -211,6 +214,45 @@ fn members_are_lost_and_filled_during_a_change() {
         }
     }
     assert!(filled > 8, "only {filled} arrays are whole again");
+}
+
+/// A spare takes the slot of a member that was lost before anything has moved, and the power fails. The member has nothing, as one
+/// that the change fills. But its slot has data on the old side, so stripes that were being written may give wrong data for it.
+#[test]
+fn a_spare_in_the_slot_of_a_lost_member_is_not_taken_for_one_that_the_change_fills() {
+    for seed in seeds(8, 200) {
+        let (from, to) = (Shape::raid5(4, CHUNK), Shape::raid5(5, CHUNK));
+        let _case = Case::new(seed, from);
+        let mut rig = Rig::new(from, RigOptions { cuts: true, spares: 2, far: Sectors(512), ..RigOptions::new(seed) });
+        fill(&mut rig);
+        let policy = Policy { rebuild_rate: Sectors::kib(512), ..Policy::default() };
+        rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).expect("the policy is taken");
+        rig.world.start_admin(AdminCommand::Reshape { array: rig.array, new: fields(&to) });
+        rig.rest_or(1);
+        let _ = rig.lose(Slot(0), Loss::Failed);
+        let is_filled_from_zero = |rig: &Rig| {
+            let superblock = rig.drive_in(Slot(0)).and_then(|drive| superblock_on(&rig.world, drive));
+            superblock.is_some_and(|found| found.change().is_some() && found.recovery_offset() == Some(MemberLba(0)))
+        };
+        while !is_filled_from_zero(&rig) {
+            rig.session.step(&mut rig.world);
+        }
+        assert_eq!(rig.status().reshape.map(|now| now.recorded), Some(Sectors::ZERO), "nothing has moved");
+        rig.session.ask(&mut rig.world, RequestKind::Write { fua: true }, 0..4096);
+        rig.session.drain(&mut rig.world);
+        rig.session.cut_power(&mut rig.world);
+        rig.world.boot();
+        let refused = rig.world.assemble(false);
+        let is_right = matches!(refused, Err(ArrayStartError::Assemble(AssembleError::DirtyDegraded { .. })));
+        assert!(is_right, "{refused:?}");
+        rig.array = rig.world.assemble(true).unwrap_or_else(|error| panic!("{error}"));
+        rig.session.array = rig.array;
+        rig.rest();
+        rig.shape = to;
+        rig.session.learn_capacity(&rig.world, Content::Zeroes);
+        assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
+        rig.judge();
+    }
 }
 
 /// The parts of a unit read and write rows, which need work memory too. A unit that has more than half of a zone would wait for

@@ -196,14 +196,20 @@ where
     let least = known().map(|(_, shift)| shift).min_by_key(|shift| shift.0.abs()).unwrap_or_default();
     let mut shifts = alloc::vec![least; usize::from(slots_of(common))];
     known().for_each(|(slot, shift)| shifts[slot.index()] = shift);
-    // A member that is rebuilt for both sides gets its old places before anything moves on.
+    // A member that is rebuilt for both sides gets its old places before anything moves on. Its position may be that of one
+    // which the change fills, but such a one is only in a slot that has no data on the old side.
+    let without_data = match &old {
+        Geometry::Parity(old) => old.slots_without_data(),
+        _ => SlotSet::EMPTY,
+    };
     let need = filled_at(&new, change.direction, change.position);
     let is_filled = |verdict: Membership| match verdict {
         Membership::Rebuilding(slot, to) if need.is_some_and(|need| need <= to) => Some(slot),
         _ => None,
     };
-    let filled = members().filter_map(|(_, verdict)| is_filled(verdict)).collect();
-    let planned = ShapeChange::new(old, new, change.direction, shifts, filled).map_err(AssembleError::Change)?;
+    let filled: SlotSet = members().filter_map(|(_, verdict)| is_filled(verdict)).collect();
+    let planned =
+        ShapeChange::new(old, new, change.direction, shifts, filled & without_data).map_err(AssembleError::Change)?;
     Ok(Shape::changing(planned, change.position))
 }
 
