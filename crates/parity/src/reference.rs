@@ -1,4 +1,4 @@
-//! The kernels in plain scalar code, one byte after the other: slow and obviously right.
+//! The kernels in plain scalar code, one block after the other: slow and obviously right.
 //!
 //! Every other variant is tested against these. Nothing here may be made faster at the price of being
 //! harder to read. Lengths have been checked by the caller ([`Kernels`](crate::Kernels)).
@@ -22,9 +22,11 @@ pub(crate) static TABLE: VariantTable = VariantTable {
 };
 
 fn xor(destination: &mut [u8], sources: &[&[u8]], keep: bool) {
-    for (at, byte) in destination.iter_mut().enumerate() {
-        let old = if keep { *byte } else { 0 };
-        *byte = sources.iter().fold(old, |sum, source| sum ^ source[at]);
+    if !keep {
+        destination.fill(0);
+    }
+    for source in sources {
+        destination.iter_mut().zip(*source).for_each(|(byte, more)| *byte ^= more);
     }
 }
 
@@ -37,8 +39,14 @@ fn syndromes(data: Sources<'_>, at: usize) -> (u8, u8) {
 }
 
 fn pq(p: &mut [u8], q: &mut [u8], data: Sources<'_>) {
-    for at in 0..p.len() {
-        (p[at], q[at]) = syndromes(data, at);
+    p.fill(0);
+    q.fill(0);
+    for (block, index) in data.iter().zip(0_u8..) {
+        let (block, factor) = (block.unwrap_or_default(), gf::power(index));
+        for ((p, q), byte) in p.iter_mut().zip(&mut *q).zip(block) {
+            *p ^= byte;
+            *q ^= gf::multiply(factor, *byte);
+        }
     }
 }
 

@@ -224,9 +224,13 @@ impl<'a> Members<'a> {
             }
             let data: Vec<&[u8]> = row.iter().map(Vec::as_slice).collect();
             let (mut p, mut q) = (vec![0; len], vec![0; len]);
-            Kernels::reference().pq(&mut p, &mut q, &data);
-            let found_q = parity.q_slot(stripe).map(|slot| ("Q", slot, q));
-            for (name, slot, expected) in [Some(("P", parity.p_slot(stripe), p)), found_q].into_iter().flatten() {
+            let q_slot = parity.q_slot(stripe);
+            match q_slot {
+                Some(_) => Kernels::reference().pq(&mut p, &mut q, &data),
+                None => Kernels::reference().xor(&mut p, &data),
+            }
+            let expected_q = q_slot.map(|slot| ("Q", slot, q));
+            for (name, slot, expected) in [Some(("P", parity.p_slot(stripe), p)), expected_q].into_iter().flatten() {
                 if let Some(wrong) = read(slot).and_then(|found| first_difference(&found, &expected)) {
                     let text = format!("{name} of stripe {stripe} (slot {slot}) is wrong from byte {wrong} on");
                     complaints.push(Misfit { slot, row: row_of(at, wrong), text });

@@ -178,10 +178,16 @@ impl Versions {
         &self.versions[id as usize]
     }
 
-    /// Whether `lower` is under `upper`.
-    fn is_under(&self, lower: VersionId, upper: VersionId) -> bool {
-        let (lower, upper) = (self.version(lower), self.version(upper));
-        upper.sure && lower.ended.is_some_and(|ended| ended < upper.begun)
+    /// The latest beginning of the writes with success among `versions` for which `hides` holds. A version is under one of them just
+    /// if it is under this one.
+    fn newest_begin(&self, versions: &[VersionId], hides: impl Fn(&Version) -> bool) -> u64 {
+        let hiding = versions.iter().map(|id| self.version(*id)).filter(|upper| upper.sure && hides(upper));
+        hiding.map(|upper| upper.begun).max().unwrap_or(0)
+    }
+
+    /// Whether a version is under a write with success that began at `begun`.
+    fn is_under(&self, lower: VersionId, begun: u64) -> bool {
+        self.version(lower).ended.is_some_and(|ended| ended < begun)
     }
 
     /// Make `at` a boundary between extents.
@@ -235,15 +241,11 @@ impl Versions {
     fn prune(&mut self, range: Range<u64>) {
         let oldest_read = self.reads.first().copied().unwrap_or(u64::MAX);
         for start in self.starts(&range) {
-            let extent = self.extents.remove(&start).expect("a border");
-            let hidden = |lower: &VersionId| {
-                extent.versions.iter().any(|upper| {
-                    let by = self.version(*upper);
-                    by.durable && by.ended.is_some_and(|ended| ended < oldest_read) && self.is_under(*lower, *upper)
-                })
-            };
-            let versions = extent.versions.iter().copied().filter(|id| !hidden(id)).collect();
-            self.extents.insert(start, Extent { end: extent.end, versions });
+            let mut extent = self.extents.remove(&start).expect("a border");
+            let hides = |upper: &Version| upper.durable && upper.ended.is_some_and(|ended| ended < oldest_read);
+            let newest = self.newest_begin(&extent.versions, hides);
+            extent.versions.retain(|id| !self.is_under(*id, newest));
+            self.extents.insert(start, extent);
         }
         self.merge(range);
     }
@@ -357,12 +359,8 @@ impl Versions {
     }
 
     fn visible(&self, versions: &[VersionId], begun: u64) -> Vec<VersionId> {
-        let hidden = |lower: &VersionId| {
-            versions.iter().any(|upper| {
-                self.version(*upper).ended.is_some_and(|ended| ended < begun) && self.is_under(*lower, *upper)
-            })
-        };
-        versions.iter().copied().filter(|id| !hidden(id)).collect()
+        let newest = self.newest_begin(versions, |upper| upper.ended.is_some_and(|ended| ended < begun));
+        versions.iter().copied().filter(|id| !self.is_under(*id, newest)).collect()
     }
 
     /// Whether a read may decide between these versions finally. It may not if an older read may still see a discarded
@@ -492,10 +490,9 @@ impl Versions {
         let starts: Vec<u64> = self.extents.keys().copied().collect();
         for start in starts {
             let extent = self.extents.remove(&start).expect("a border");
-            let survives = |lower: &VersionId| {
-                !extent.versions.iter().any(|upper| self.version(*upper).durable && self.is_under(*lower, *upper))
-            };
-            let left: Vec<VersionId> = extent.versions.iter().copied().filter(survives).collect();
+            let newest = self.newest_begin(&extent.versions, |upper| upper.durable);
+            let left: Vec<VersionId> =
+                extent.versions.iter().copied().filter(|id| !self.is_under(*id, newest)).collect();
             let versions = left.into_iter().map(|id| self.rename(id, now, &mut renamed)).collect();
             self.extents.insert(start, Extent { end: extent.end, versions });
         }
