@@ -3,9 +3,9 @@
 use crate::deny::deny;
 use crate::licences::licences;
 use crate::oldest::oldest;
-use crate::programs::{run_programs, Program, TestRun};
+use crate::programs::{run_programs, TestRun};
 use crate::purity::purity;
-use crate::step::{cargo, cargo_output, cargo_program, judging, root, run_all, Outcome};
+use crate::step::{cargo, cargo_output, judging, root, run_all, Outcome};
 use crate::tidy::tidy;
 
 /// Tells tests that the packages of foreign programs are installed, so that none may skip itself.
@@ -39,13 +39,14 @@ pub fn lint() -> Outcome {
     ])
 }
 
-/// A build with the minimum Rust version, the decisions of a build that optimises little, and all tests with the optimiser on, the
-/// long ones included.
+/// A build with the minimum Rust version, the decisions of a build that optimises little, the planted bugs that known runs find, and all
+/// tests with the optimiser on, the long ones included.
 pub fn soak() -> Outcome {
     let arguments = ["test", "--workspace", "--release", "--no-fail-fast", "--", "--include-ignored"];
     run_all(&[
         ("oldest Rust", &oldest),
         ("determinism", &determinism),
+        ("planted bugs", &planted_bugs),
         ("soak", &|| cargo(&arguments, &[SOAK, SESSIONS, REQUIRE_PEERS])),
     ])
 }
@@ -84,9 +85,9 @@ fn tests() -> Outcome {
     let work = TestRun {
         build: &["build", "--workspace", "--all-targets"],
         judges: true,
+        runs: &|_| true,
         started_by_tests: programs_of_workspace()?,
-        with_tests: vec![planted_bugs()],
-        after_build: vec![same_decisions()?],
+        after_build: Vec::new(),
     };
     run_programs(work, &[REQUIRE_PEERS])
 }
@@ -126,24 +127,9 @@ fn other(program: &str, arguments: &[&str], package: &str) -> Outcome {
 const OPTIMISED: [&str; 9] =
     ["run", "--quiet", "-p", "openraid-sim", "--profile", "hunt", "--features", "planted", "--example"];
 
-/// The chore below as one of the programs.
-fn same_decisions() -> Result<Program, String> {
-    let path = std::env::current_exe().map_err(|error| format!("the file of this program: {error}"))?;
-    let log = root().join("target/determinism.log");
-    let (package, title) = ("sim".into(), "decisions in two profiles".into());
-    Ok(Program { package, title, path, arguments: vec!["determinism".into()], folder: None, log })
-}
-
 /// Each bug that can be planted in the engine is found by the run that found it before, or by one of the next.
-fn planted_bugs() -> Program {
-    Program {
-        package: "sim".into(),
-        title: "planted bugs".into(),
-        path: cargo_program(),
-        arguments: [&OPTIMISED[..], &["hunt", "--", "--slice"]].concat().iter().map(|word| (*word).into()).collect(),
-        folder: None,
-        log: root().join("target/planted-bugs.log"),
-    }
+fn planted_bugs() -> Outcome {
+    cargo(&[&OPTIMISED[..], &["hunt", "--", "--slice"]].concat(), &[])
 }
 
 /// The same seeds give the same decisions in the build of the tests, and in an optimised one without its assertions.

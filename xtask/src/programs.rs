@@ -56,11 +56,11 @@ pub struct TestRun<'a> {
     pub build: &'a [&'a str],
     /// Whether that build judges the sources as clippy does: the first package with a fault ends it, and no further test starts.
     pub judges: bool,
+    /// Is a test program of this package run?
+    pub runs: &'a dyn Fn(&str) -> bool,
     /// The other programs of that build that tests start: no test starts before all of them are there.
     pub started_by_tests: Vec<String>,
-    /// Programs that do not need that build, and begin with the first tests.
-    pub with_tests: Vec<Program>,
-    /// Programs that wait for its end, for they are runs of cargo over the same folder.
+    /// Programs that wait for the end of that build.
     pub after_build: Vec<Program>,
 }
 
@@ -167,7 +167,7 @@ pub fn run_programs(work: TestRun<'_>, environment: &[(&str, &str)]) -> Outcome 
 /// Build, and bring each program into the queue as soon as it may run.
 fn build(work: TestRun<'_>, queue: &Queue) -> Outcome {
     let mut missing: BTreeSet<String> = work.started_by_tests.into_iter().collect();
-    let mut held = work.with_tests;
+    let mut held = Vec::new();
     let mut count = 0;
     let mut faults = 0;
     let environment = if work.judges { judging().to_vec() } else { Vec::new() };
@@ -178,7 +178,7 @@ fn build(work: TestRun<'_>, queue: &Queue) -> Outcome {
             return Err(format!("{faults} faults in the sources, see above"));
         }
         if let Some(program) = program(message) {
-            let parts = parts(program)?;
+            let parts = if (work.runs)(&program.package) { parts(program)? } else { Vec::new() };
             count += parts.len();
             held.extend(parts);
         } else if !message["executable"].is_null() {
