@@ -11,8 +11,8 @@ use openraid_sim::fault::scenario::Action;
 use openraid_sim::fault::{report, Fault, Mode, RunTally, Scenario};
 use support::{seeds, unharmed};
 
-/// Number of runs in the slice (about 90 seconds), and in the long run.
-const SLICE: u64 = 800;
+/// Number of runs in the slice, and in the long run.
+const SLICE: u64 = 480;
 const WHOLE: u64 = 20_000;
 
 #[test]
