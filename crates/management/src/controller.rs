@@ -10,7 +10,7 @@ use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, Resha
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::kept::{KeptInput, KeptModel};
+use crate::api_values::{KeptInput, KeptModel};
 use crate::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
 use crate::place::PlaceModel;
 

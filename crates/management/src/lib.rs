@@ -17,12 +17,12 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod api_values;
 mod auth;
 mod block_devices;
 mod console;
 mod controller;
 mod http;
-mod kept;
 pub mod lab;
 pub mod limits;
 mod machine;
@@ -32,6 +32,7 @@ mod place;
 mod redfish;
 mod state;
 
+pub use api_values::{KeptInput, KeptModel, KeptSink};
 pub use auth::tokens::RevokeError;
 pub use auth::users::Users;
 pub use controller::{
@@ -40,6 +41,5 @@ pub use controller::{
 pub use http::listen::{ListenError, Management, Options};
 pub use http::renew::{PendingTls, Renewal, TlsFiles};
 pub use http::tls::{flaws, TlsFile, Validity};
-pub use kept::{KeptInput, KeptModel, KeptSink};
 pub use nbd_tls::{NbdTls, NbdTlsOptions, NbdTlsRuns};
 pub use place::{LocationModel, PlaceModel};

@@ -12,6 +12,7 @@
 
 mod alarms;
 pub mod arguments;
+mod array_settings;
 mod bad_blocks;
 mod care;
 mod causes;
@@ -32,7 +33,6 @@ mod host_path;
 mod hostile;
 pub mod in_process;
 pub mod job;
-mod kept;
 pub mod laboratory;
 mod lockless;
 mod logical_blocks;

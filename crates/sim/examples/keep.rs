@@ -5,7 +5,7 @@
 //! needs. A run that still loses data is shrunk before it is written. The conditions must then hold in the shrunk run.
 //! A run that no longer loses data is written whole, because its necessary steps are unknown.
 //!
-//! `--show` prints all conditions that kept runs meet, to choose others for their files.
+//! `--show` prints all conditions that saved runs meet, to choose others for their files.
 //!
 //! `--renew` replaces a run that no longer meets its conditions with another run of the same array: the steps of the
 //! first seed in the range that meets them, as a random, an aimed, a swarm or a changing run draws them.
@@ -13,7 +13,7 @@
 use std::process::ExitCode;
 
 use openraid_sim::fault::shrink::shrink;
-use openraid_sim::fault::{report, KeptRun, RunCondition, Scenario};
+use openraid_sim::fault::{report, RunCondition, SavedRun, Scenario};
 
 fn main() -> ExitCode {
     match keep(std::env::args().skip(1).collect()) {
@@ -53,7 +53,7 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
     };
     let condition = |words: &String| RunCondition::from_words(words).ok_or(format!("no such condition: {words}"));
     let meets = conditions.iter().map(condition).collect::<Result<Vec<_>, _>>()?;
-    let kept = KeptRun { title: title.clone(), why: why.clone(), meets, scenario };
+    let kept = SavedRun { title: title.clone(), why: why.clone(), meets, scenario };
     let missed = kept.missed(&report(&kept.scenario, None).counts);
     if !missed.is_empty() {
         return Err(format!(
@@ -64,7 +64,7 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
     write(file, &kept)
 }
 
-/// Prints the conditions that a kept run meets.
+/// Prints the conditions that a saved run meets.
 fn show(file: &str) -> Result<(), String> {
     let kept = read(file)?;
     println!("{file}: {}", kept.why);
@@ -72,12 +72,12 @@ fn show(file: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn read(file: &str) -> Result<KeptRun, String> {
+fn read(file: &str) -> Result<SavedRun, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    KeptRun::parse(&text).map_err(|error| format!("{file}: {error}"))
+    SavedRun::parse(&text).map_err(|error| format!("{file}: {error}"))
 }
 
-/// Replaces a kept run with the first one in a range of seeds that meets its conditions.
+/// Replaces a saved run with the first one in a range of seeds that meets its conditions.
 fn renew(words: &[String]) -> Result<(), String> {
     let [file, first, last] = words else {
         return Err("--renew takes a file, the first seed and the last seed".into());
@@ -92,7 +92,7 @@ fn renew(words: &[String]) -> Result<(), String> {
             continue;
         }
         let scenario = Scenario { seed, steps: drawn.steps, ..old.scenario.clone() };
-        let kept = KeptRun { scenario, ..old.clone() };
+        let kept = SavedRun { scenario, ..old.clone() };
         if kept.missed(&report(&kept.scenario, None).counts).is_empty() {
             println!("{file}: seed {seed}");
             return write(file, &kept);
@@ -101,8 +101,8 @@ fn renew(words: &[String]) -> Result<(), String> {
     Err(format!("{file}: no run of these seeds meets its conditions"))
 }
 
-fn write(file: &str, kept: &KeptRun) -> Result<(), String> {
+fn write(file: &str, kept: &SavedRun) -> Result<(), String> {
     let text = kept.to_string();
-    assert_eq!(KeptRun::parse(&text).as_ref(), Ok(kept), "the file is the run");
+    assert_eq!(SavedRun::parse(&text).as_ref(), Ok(kept), "the file is the run");
     std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))
 }

@@ -5,8 +5,8 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use openraid_sim::fault::kept::value_of_each_field;
 use openraid_sim::fault::run::{drives_of, value_of_each_property};
+use openraid_sim::fault::saved_run::value_of_each_field;
 use openraid_sim::fault::scenario::Action;
 use openraid_sim::fault::{report, Fault, Mode, RunTally, Scenario};
 use support::{seeds, unharmed};

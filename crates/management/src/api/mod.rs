@@ -3,7 +3,6 @@
 mod alarms;
 pub mod arrays;
 mod events;
-mod kept;
 mod lab;
 pub mod manage;
 mod openapi;
@@ -12,15 +11,16 @@ pub mod stream;
 pub mod support;
 mod tokens;
 pub mod users;
+mod values;
 pub mod version;
 
 use utoipa::ToSchema;
 
+use crate::api_values::{KeptInput, KeptModel};
 use crate::controller::{Creation, EventModel, PlanModel, ScheduleInput};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::route::{HttpMethod, Need, Route, Schema, Schemas};
-use crate::kept::{KeptInput, KeptModel};
 use crate::lab::{
     ChoicesModel, ComparisonInput, JobModel, LabModel, PlanInput, PredictionInput, PredictionModel, ReviewInput,
 };
@@ -196,17 +196,17 @@ pub const ROUTES: &[Route] = &[
         .gives::<arrays::DrivesModel>(),
     route(Get, "/api/v1/journal", READ, "The journal.", arrays::journal).gives::<JournalModel>(),
     route(Get, "/api/v1/settings", READ, "The desired state in force.", manage::settings),
-    route(Get, "/api/v1/kept", ADMINISTER, "Values that are kept apart from the configuration file.", kept::values)
+    route(Get, "/api/v1/kept", ADMINISTER, "Values that are kept apart from the configuration file.", values::all)
         .gives::<KeptModel>(),
     route(
         Patch,
         "/api/v1/kept",
         ADMINISTER,
         "Set cache, journal, spares for all arrays, sinks or exports, apart from the configuration file.",
-        kept::change,
+        values::change,
     )
     .takes::<KeptInput>()
-    .gives::<kept::KeptAnswer>(),
+    .gives::<values::KeptAnswer>(),
     route(Get, "/api/v1/settings/known", READ, "Every setting that an array has.", manage::known_settings)
         .gives::<manage::SettingsModel>(),
     route(Get, "/api/v1/arrays/{array}/checks", READ, "The last checks and repairs of an array.", alarms::checks)

@@ -1,6 +1,6 @@
 //! The configuration file in this program: its path, its words, and its output.
 
-pub mod kept;
+pub mod api_values;
 pub mod model;
 
 use std::fs::{self, File};

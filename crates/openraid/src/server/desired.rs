@@ -11,8 +11,8 @@ use super::members::set_status;
 use super::settings::{never_protected, without_effect};
 use super::view::{unprotected, ServedArray};
 use super::{DriveCacheOption, Server, ServerAccess};
+use crate::array_settings::{plan, Able, KeptSettings, SettingsPlan};
 use crate::exit::Failure;
-use crate::kept::{plan, Able, KeptSettings, SettingsPlan};
 use crate::output;
 
 /// The desired state of an array.
@@ -73,7 +73,7 @@ impl Server {
         let Some(desired) = in_force.desired_for(served) else { return Vec::new() };
         let path = in_force.path.display();
         let named = |key: &str| match key {
-            crate::kept::ACCESS => desired.access.as_ref().map(|access| access.value.word().to_owned()),
+            crate::array_settings::ACCESS => desired.access.as_ref().map(|access| access.value.word().to_owned()),
             _ => desired.setting(key).map(|setting| setting.value.clone()),
         };
         let note = |(key, value): &(String, String)| {
@@ -136,7 +136,7 @@ impl Server {
     /// The names under which clients find an array: those of the file, kept ones, or its own.
     pub(super) fn wanted_exports(&self, served: &ServedArray, desired: Option<&DesiredArray>) -> Vec<String> {
         let of_file = desired.map(|desired| desired.exports.clone()).filter(|exports| !exports.is_empty());
-        of_file.or_else(|| self.kept_exports(served)).unwrap_or_else(|| vec![served.name.clone()])
+        of_file.or_else(|| self.api_exports(served)).unwrap_or_else(|| vec![served.name.clone()])
     }
 
     fn keep_journalled(&self, served: &ServedArray, wanted: bool) -> Option<String> {

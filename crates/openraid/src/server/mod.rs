@@ -1,6 +1,8 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
 pub mod alarms;
+mod api_schedules;
+mod api_values;
 mod appearing_drives;
 mod append;
 mod care;
@@ -12,8 +14,6 @@ mod displaced;
 mod drive_cache;
 mod failed_again;
 mod journal;
-mod kept_config;
-mod kept_schedules;
 mod lab;
 mod limit;
 mod locate;
@@ -213,7 +213,7 @@ struct State {
     /// Checks that schedules began.
     scheduled: schedules::ScheduleWork,
     /// Schedules made by the API; read at the first use.
-    kept_schedules: Option<Vec<kept_schedules::KeptSchedule>>,
+    api_schedules: Option<Vec<api_schedules::ApiSchedule>>,
     /// Faults of the server that its status does not show.
     troubles: alarms::Troubles,
     /// NBD over TLS, if it is served.
@@ -510,7 +510,7 @@ impl Server {
 /// Add the setting that the engine does not know.
 fn add_readd(model: &mut ArrayModel, served: &ServedArray) {
     for set in model.spans.iter_mut().map(|span| &mut span.settings).chain([&mut model.settings]) {
-        crate::settings::add_json(set, crate::kept::READD, served.readd.word());
+        crate::settings::add_json(set, crate::array_settings::READD, served.readd.word());
     }
 }
 

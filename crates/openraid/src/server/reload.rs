@@ -39,7 +39,7 @@ impl Server {
     }
 
     fn reload_from(&self, before: &InForce) -> Result<ReloadModel, Failure> {
-        let desired = crate::desired::kept::merged(crate::desired::load(&before.path)?, &self.registry);
+        let desired = crate::desired::api_values::merged(crate::desired::load(&before.path)?, &self.registry);
         let notes = desired.notes.iter().map(ToString::to_string).collect();
         let mut model = ReloadModel { path: before.path.display().to_string(), notes, ..ReloadModel::default() };
         let keys = before.desired.server.changed_keys(&desired.server);

@@ -13,9 +13,9 @@ use super::drive_cache::DriveCacheOption;
 use super::members::set_status;
 use super::view::{unprotected, ServedArray};
 use super::Server;
+use crate::array_settings::{KeptSettings, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::control::ServerAnswer;
 use crate::exit::Failure;
-use crate::kept::{KeptSettings, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::output;
 use crate::settings;
 

@@ -13,7 +13,7 @@ use super::members::set_status;
 use super::news::{plain, News};
 use super::view::ServedArray;
 use super::Server;
-use crate::kept::WantedShape;
+use crate::array_settings::WantedShape;
 use crate::output;
 
 /// The shapes that arrays are to have, by the array's UUID, and why the next step did not begin at the last attempt.

@@ -19,8 +19,8 @@ use openraid_units::{ArrayId, ArrayLevel, Bytes, Nanos, Sectors, Slot};
 use super::loss_marks::{LostWith, MarkTrouble};
 use super::rates::TaskRates;
 use super::settings::never_protected;
+use crate::array_settings::Readd;
 use crate::exit::ArrayLabel;
-use crate::kept::Readd;
 use crate::model::{
     AccessWord, ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, DriveClass, HealthWord, HostModel,
     LevelWord, MemberModel, PathWord, PolicyWord, ProfileModel, ProtectionModel, ReasonModel, SessionWord, StateWord,

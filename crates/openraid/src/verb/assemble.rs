@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::AssembleArguments;
+use crate::array_settings::KeptSettings;
 use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::holding::lacking_held;
-use crate::kept::KeptSettings;
 use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options, word_of};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::RegisteredArray;

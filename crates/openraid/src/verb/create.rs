@@ -15,10 +15,10 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::CreateArguments;
+use crate::array_settings::KeptSettings;
 use crate::care::shingled;
 use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::kept::KeptSettings;
 use crate::making::{CreateOptions, NewShape};
 use crate::members::{lasting_spec, open_every, options, word_of, NewFiles, MISSING};
 use crate::model::LevelWord;

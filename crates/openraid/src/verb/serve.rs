@@ -283,13 +283,13 @@ fn configuration(arguments: &ServeArguments, context: &Context) -> Result<Option
         return Ok(None);
     }
     let path = std::path::absolute(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let desired = desired::kept::merged(desired::load(&path)?, &context.registry);
+    let desired = desired::api_values::merged(desired::load(&path)?, &context.registry);
     let of_server = [
         desired.server.cache.as_ref().map(|placed| placed.line),
         desired.server.journal.as_ref().map(|placed| placed.line),
     ];
     if of_server.contains(&Some(0)) {
-        let kept = context.registry.folder_beside(desired::kept::FILE);
+        let kept = context.registry.folder_beside(desired::api_values::FILE);
         context.output.warn(&format!("cache or journal were set in the console, and stand in {}", kept.display()));
     }
     Ok(Some(InForce { desired, path }))

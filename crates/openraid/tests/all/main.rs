@@ -6,6 +6,7 @@ mod support;
 
 mod alarms;
 mod alert_rules;
+mod api_values;
 mod attach;
 mod bad_blocks;
 mod bad_input;
@@ -23,7 +24,6 @@ mod http_alarms;
 mod journal;
 mod journal_devices;
 mod journal_older;
-mod kept;
 mod lockless;
 mod logical_blocks;
 mod member_flags;

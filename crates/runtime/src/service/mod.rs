@@ -28,7 +28,7 @@ use openraid_core::steps::Step;
 use openraid_format::{Superblock, Uuid};
 pub use openraid_nvme::{AllowedHosts, Nqn, PathState};
 use openraid_sys::{
-    listen_patiently, EngineOptions, HugePages, KeptListener, ListenPlace, Listener, PoolOptions, Signals, Waker,
+    listen_patiently, EngineOptions, HugePages, InheritedListener, ListenPlace, Listener, PoolOptions, Signals, Waker,
 };
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId};
 
@@ -94,7 +94,7 @@ pub struct ServiceConfig {
     /// TCP addresses to listen on for NVMe/TCP; port 0 takes a free one.
     pub nvme: Vec<SocketAddr>,
     /// Listeners for some of these addresses, which another process keeps.
-    pub kept: Vec<KeptListener>,
+    pub kept: Vec<InheritedListener>,
     /// From when on clients are accepted.
     pub accept: Accept,
     /// Stores the stream of events.

@@ -13,13 +13,13 @@
 
 pub mod aim;
 pub mod changing;
-pub mod kept;
 pub mod phase;
 pub mod planted;
 mod rare;
 pub mod report;
 pub mod rows;
 pub mod run;
+pub mod saved_run;
 pub mod scenario;
 pub mod set;
 pub mod shrink;
@@ -28,10 +28,10 @@ pub mod verdict;
 mod worded;
 pub mod words;
 
-pub use kept::{KeptRun, RunCondition};
 pub use phase::Phase;
 pub use planted::{Bug, BugRun};
 pub use report::report;
 pub use run::{run, Account};
+pub use saved_run::{RunCondition, SavedRun};
 pub use scenario::{Mode, Scenario};
 pub use verdict::{Excuse, Fault, Report, RunTally, Verdict};

@@ -1,4 +1,4 @@
-//! Enums whose values have words, for tables and for the files of kept runs.
+//! Enums whose values have words, for tables and for the files of saved runs.
 
 /// Defines an enum, the list of its values, and their words.
 macro_rules! worded {

@@ -50,7 +50,7 @@ wrapper!(
     Uuid,
 );
 
-/// Pass the fields of a [`Policy`] to a macro, in the order of recorded and kept runs. A new setting comes last.
+/// Pass the fields of a [`Policy`] to a macro, in the order of recorded and saved runs. A new setting comes last.
 macro_rules! policy_fields {
     ($then:ident) => {
         $then! {

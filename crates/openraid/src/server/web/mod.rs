@@ -287,7 +287,7 @@ impl Controller for Web {
     }
 
     fn kept(&self) -> KeptModel {
-        self.server.kept_config()
+        self.server.api_values()
     }
 
     fn keep(&self, input: &KeptInput) -> Result<String, Refusal> {

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use openraid_runtime::service::{Listen, ServiceError};
-use openraid_sys::{KeptListener, ListenPlace, NetError, FIRST_KEPT};
+use openraid_sys::{InheritedListener, ListenPlace, NetError, FIRST_INHERITED};
 
 use crate::exit::Failure;
 
@@ -40,7 +40,7 @@ impl Addresses {
 #[derive(Debug, Default)]
 pub struct Doors {
     /// Plain NBD, and NVMe/TCP.
-    pub plain: Vec<KeptListener>,
+    pub plain: Vec<InheritedListener>,
     /// NBD over TLS.
     pub nbd_tls: Vec<TcpListener>,
     /// The interfaces over HTTP.
@@ -100,16 +100,16 @@ fn in_the_way(asked: &SocketAddr, socket: &SocketAddr) -> String {
 ///
 /// # Errors
 /// The variables make no sense, or a descriptor is no listening socket.
-pub fn inherited() -> Result<Option<Vec<KeptListener>>, Failure> {
+pub fn inherited() -> Result<Option<Vec<InheritedListener>>, Failure> {
     let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let count = count(variable("LISTEN_PID"), variable("LISTEN_FDS"), std::process::id())?;
     let Some(count) = count else { return Ok(None) };
     let take = |number| {
-        KeptListener::take(number).map_err(|why| {
+        InheritedListener::take(number).map_err(|why| {
             Failure::usage(format!("descriptor {number} of LISTEN_FDS={count}: {why}; name listening sockets only"))
         })
     };
-    (FIRST_KEPT..).take(count).map(take).collect::<Result<_, _>>().map(Some)
+    (FIRST_INHERITED..).take(count).map(take).collect::<Result<_, _>>().map(Some)
 }
 
 /// The number of descriptors for this process. Variables that are for another process were only inherited.
@@ -131,14 +131,15 @@ fn count(process: Option<String>, count: Option<String>, here: u32) -> Result<Op
 ///
 /// # Errors
 /// No descriptor is left.
-pub fn assign(sockets: Option<Vec<KeptListener>>, addresses: &mut Addresses) -> Result<Doors, Failure> {
+pub fn assign(sockets: Option<Vec<InheritedListener>>, addresses: &mut Addresses) -> Result<Doors, Failure> {
     let Some(sockets) = sockets else { return Ok(Doors::default()) };
     let places = addresses.places();
-    let mut sockets: Vec<Option<KeptListener>> = sockets.into_iter().map(Some).collect();
-    let mut found: Vec<Option<KeptListener>> = places.iter().map(|_| None).collect();
+    let mut sockets: Vec<Option<InheritedListener>> = sockets.into_iter().map(Some).collect();
+    let mut found: Vec<Option<InheritedListener>> = places.iter().map(|_| None).collect();
     for is_it in [is_same, takes_any_port] {
         for (place, found) in places.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
-            let fits = |socket: &&mut Option<KeptListener>| socket.as_ref().is_some_and(|s| is_it(place, &s.place));
+            let fits =
+                |socket: &&mut Option<InheritedListener>| socket.as_ref().is_some_and(|s| is_it(place, &s.place));
             *found = sockets.iter_mut().find(fits).and_then(Option::take);
         }
     }
@@ -216,10 +217,10 @@ mod tests {
         assert_eq!(super::count(None, Some("2".into()), 7), Ok(None));
     }
 
-    fn socket() -> (KeptListener, SocketAddr) {
+    fn socket() -> (InheritedListener, SocketAddr) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("bound");
-        (KeptListener::take(listener.into_raw_fd()).expect("it listens"), address)
+        (InheritedListener::take(listener.into_raw_fd()).expect("it listens"), address)
     }
 
     #[test]

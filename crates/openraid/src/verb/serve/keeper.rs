@@ -16,8 +16,8 @@ use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use openraid_sys::{listen_patiently, Epoll, Errno, Events, Interest, KeptServer, ListenPlace, Listener};
-use openraid_sys::{NetError, ProcessSignal, Signals, FIRST_KEPT};
+use openraid_sys::{listen_patiently, Epoll, Errno, Events, Interest, ListenPlace, Listener, ServerWithSockets};
+use openraid_sys::{NetError, ProcessSignal, Signals, FIRST_INHERITED};
 
 use super::super::Context;
 use super::doors::Addresses;
@@ -102,8 +102,8 @@ fn bind(addresses: &Addresses) -> Result<Vec<Listener>, NetError> {
 /// # Errors
 /// It has.
 pub fn check_ready(number: Option<i32>, addresses: &Addresses) -> Result<(), Failure> {
-    let sockets = i32::try_from(addresses.places().len()).unwrap_or(i32::MAX - FIRST_KEPT);
-    let taken = FIRST_KEPT..FIRST_KEPT + sockets;
+    let sockets = i32::try_from(addresses.places().len()).unwrap_or(i32::MAX - FIRST_INHERITED);
+    let taken = FIRST_INHERITED..FIRST_INHERITED + sockets;
     match number.filter(|number| taken.contains(number)) {
         None => Ok(()),
         Some(number) => Err(Failure::usage(format!(
@@ -134,13 +134,13 @@ impl Keeper {
         let mut command = Command::new(&self.program);
         command.args(arguments(std::env::args_os().skip(1), self.is_first));
         let sockets: Vec<_> = self.sockets.iter().map(AsFd::as_fd).collect();
-        let server = KeptServer::start(&mut command, &sockets).map_err(|error| error.to_string())?;
+        let server = ServerWithSockets::start(&mut command, &sockets).map_err(|error| error.to_string())?;
         (self.ready, self.is_first) = (None, false);
         self.attend(&server).map_err(|error| error.to_string())?;
         server.wait().map_err(|error| error.to_string())
     }
 
-    fn attend(&mut self, server: &KeptServer) -> Result<(), Errno> {
+    fn attend(&mut self, server: &ServerWithSockets) -> Result<(), Errno> {
         const SIGNALS: u64 = 0;
         const END: u64 = 1;
         let mut epoll = Epoll::new()?;

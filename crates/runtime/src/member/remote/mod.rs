@@ -9,7 +9,7 @@
 //! flush, and repeated before other commands when the server is back ([`resume`], `docs/decisions/remote-members.md`). If that is impossible
 //! the member is gone.
 
-mod kept;
+mod answered_writes;
 mod link;
 mod outage;
 mod replies;
@@ -26,7 +26,7 @@ use openraid_nbd::{Command, Cookie, ExportFlags, Request};
 use openraid_sys::{Epoll, FramePool};
 use openraid_units::{ArrayOffset, BlockSize, Bytes, DriveLba, Instant, Nanos, PoolOffset, Tag};
 
-use kept::AnsweredWrites;
+use answered_writes::AnsweredWrites;
 use link::RemoteLink;
 pub use link::{Address, RemoteError};
 use outage::Outage;

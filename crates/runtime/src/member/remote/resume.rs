@@ -14,7 +14,7 @@ use openraid_nbd::{Command, ExportFlags};
 use openraid_sys::{FramePool, PoolRange};
 use openraid_units::{Bytes, DriveLba};
 
-use super::kept::KeptData;
+use super::answered_writes::AnsweredData;
 use super::link::RemoteError;
 use super::{Remote, Work};
 use crate::limits::{REMOTE_REPEATS_MAX, REMOTE_REQUESTS_MAX};
@@ -105,8 +105,10 @@ impl Remote {
                 return;
             }
             let command = match &write.data {
-                KeptData::Bytes(_) => Command::Write { fua: false },
-                KeptData::Zeroes { no_hole, .. } => Command::WriteZeroes { fua: false, no_hole: *no_hole, fast: false },
+                AnsweredData::Bytes(_) => Command::Write { fua: false },
+                AnsweredData::Zeroes { no_hole, .. } => {
+                    Command::WriteZeroes { fua: false, no_hole: *no_hole, fast: false }
+                }
             };
             if let LinkStage::Repeating { next, under_way } = &mut self.stage {
                 *next += 1;
@@ -163,16 +165,16 @@ impl Remote {
                 match task.command.data {
                     Data::Frames(at) => {
                         let range = PoolRange::new(at + Bytes(from), request.length);
-                        KeptData::Bytes(pool.slice(range).to_vec())
+                        AnsweredData::Bytes(pool.slice(range).to_vec())
                     }
                     Data::Metadata(_) | Data::None => {
                         let from = usize::try_from(from).expect("metadata is small");
                         let len = usize::try_from(length).expect("metadata is small");
-                        KeptData::Bytes(task.metadata[from..from + len].to_vec())
+                        AnsweredData::Bytes(task.metadata[from..from + len].to_vec())
                     }
                 }
             }
-            Command::WriteZeroes { no_hole, .. } => KeptData::Zeroes { length, no_hole },
+            Command::WriteZeroes { no_hole, .. } => AnsweredData::Zeroes { length, no_hole },
             // A discarded range may have any content.
             _ => return,
         };

@@ -6,7 +6,7 @@ use openraid_nbd::{Command, Request};
 use openraid_sys::{Interest, PoolRange};
 use openraid_units::{PoolOffset, Tag, TagKind};
 
-use super::kept::KeptData;
+use super::answered_writes::AnsweredData;
 use super::link::{register, RemoteError, RemoteLink};
 use super::resume::{LinkStage, Standing};
 use super::{EndedCommand, Remote, Surroundings, Work};
@@ -89,7 +89,7 @@ impl Remote {
                 &task.metadata[start..start + len]
             }
             (Work::Repeat { number }, None) => match self.kept.get(number).map(|write| &write.data) {
-                Some(KeptData::Bytes(bytes)) => bytes,
+                Some(AnsweredData::Bytes(bytes)) => bytes,
                 other => unreachable!("a write is repeated with the bytes that were kept of it: {other:?}"),
             },
             (Work::Flush | Work::Identity, None) => unreachable!("these write nothing"),

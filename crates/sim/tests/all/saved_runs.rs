@@ -1,11 +1,11 @@
-//! The kept runs of `tests/corpus`: each once lost data, loses none now, and still meets the fault for which it is
+//! The saved runs of `tests/corpus`: each once lost data, loses none now, and still meets the fault for which it is
 //! kept.
 
 use std::path::Path;
 use std::sync::Mutex;
 
 use crate::support::two_at_a_time;
-use openraid_sim::fault::{report, KeptRun, Verdict};
+use openraid_sim::fault::{report, SavedRun, Verdict};
 
 /// Number of known runs when files replaced seeds. A corpus never shrinks.
 const FILES_MIN: usize = 104;
@@ -16,7 +16,7 @@ const CONDITIONS_MIN: usize = 2;
 fn complaint(path: &Path) -> Option<String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).expect("a file of the corpus");
-    let kept = match KeptRun::parse(&text) {
+    let kept = match SavedRun::parse(&text) {
         Ok(kept) => kept,
         Err(error) => return Some(format!("{name}: {error}")),
     };
@@ -46,7 +46,7 @@ fn complaint(path: &Path) -> Option<String> {
 }
 
 #[test]
-fn kept_runs_lose_nothing_again() {
+fn saved_runs_lose_nothing_again() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let files = std::fs::read_dir(&folder).expect("the corpus").map(|entry| entry.expect("a file").path());
     let mut files: Vec<_> = files.collect();

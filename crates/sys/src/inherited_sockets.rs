@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
 /// The number of the first descriptor that is handed over.
-pub const FIRST_KEPT: RawFd = 3;
+pub const FIRST_INHERITED: RawFd = 3;
 
 /// The place where a socket listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ impl fmt::Display for ListenPlace {
 
 /// Why a descriptor is not taken as a listener.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NotKept {
+pub enum NotInherited {
     /// The descriptor is not open.
     Closed,
     /// It is a file, a pipe or a device.
@@ -53,7 +53,7 @@ pub enum NotKept {
     Failed(Errno),
 }
 
-impl fmt::Display for NotKept {
+impl fmt::Display for NotInherited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => write!(f, "it is not open"),
@@ -67,37 +67,37 @@ impl fmt::Display for NotKept {
 
 /// A listener that another process made and keeps, and its place.
 #[derive(Debug)]
-pub struct KeptListener {
+pub struct InheritedListener {
     /// The listener. Dropped, it leaves the file of a unix socket alone.
     pub listener: Listener,
     /// Where it listens.
     pub place: ListenPlace,
 }
 
-impl KeptListener {
+impl InheritedListener {
     /// Takes over a descriptor that this process got at its start.
     ///
     /// # Errors
-    /// See [`NotKept`]. The descriptor stays open then.
-    pub fn take(number: RawFd) -> Result<Self, NotKept> {
+    /// See [`NotInherited`]. The descriptor stays open then.
+    pub fn take(number: RawFd) -> Result<Self, NotInherited> {
         let known = |error| match error {
-            Errno(libc::EBADF) => NotKept::Closed,
-            Errno(libc::ENOTSOCK) => NotKept::NoSocket,
-            error => NotKept::Failed(error),
+            Errno(libc::EBADF) => NotInherited::Closed,
+            Errno(libc::ENOTSOCK) => NotInherited::NoSocket,
+            error => NotInherited::Failed(error),
         };
         let listens = option(number, libc::SO_ACCEPTCONN).map_err(known)?;
         if listens == 0 || option(number, libc::SO_TYPE).map_err(known)? != libc::SOCK_STREAM {
-            return Err(NotKept::NotListening);
+            return Err(NotInherited::NotListening);
         }
         // SAFETY: open, as was just seen, for the length of these calls.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
         let tcp = address_of(&borrowed, libc::getsockname).map(ListenPlace::Tcp);
-        let place = tcp.or_else(|| unix_path_of(&borrowed).map(ListenPlace::Unix)).ok_or(NotKept::Elsewhere)?;
+        let place = tcp.or_else(|| unix_path_of(&borrowed).map(ListenPlace::Unix)).ok_or(NotInherited::Elsewhere)?;
         // SAFETY: no memory involved.
-        let status = check(unsafe { libc::fcntl(number, libc::F_GETFL) }).map_err(NotKept::Failed)?;
+        let status = check(unsafe { libc::fcntl(number, libc::F_GETFL) }).map_err(NotInherited::Failed)?;
         for (command, flags) in [(libc::F_SETFL, status | libc::O_NONBLOCK), (libc::F_SETFD, libc::FD_CLOEXEC)] {
             // SAFETY: no memory involved.
-            check(unsafe { libc::fcntl(number, command, flags) }).map_err(NotKept::Failed)?;
+            check(unsafe { libc::fcntl(number, command, flags) }).map_err(NotInherited::Failed)?;
         }
         // SAFETY: it is open, and was given to this process at its start: nothing else in it has it as its own.
         let fd = unsafe { OwnedFd::from_raw_fd(number) };
@@ -123,13 +123,13 @@ fn option(number: RawFd, option: libc::c_int) -> Result<libc::c_int, Errno> {
 
 /// A server that was started with kept listeners. Readable when it has ended.
 #[derive(Debug)]
-pub struct KeptServer {
+pub struct ServerWithSockets {
     process: libc::pid_t,
     end: OwnedFd,
 }
 
-impl KeptServer {
-    /// Starts this command with these sockets as its descriptors from [`FIRST_KEPT`] on. The calling process has one thread.
+impl ServerWithSockets {
+    /// Starts this command with these sockets as its descriptors from [`FIRST_INHERITED`] on. The calling process has one thread.
     ///
     /// # Errors
     /// The kernel has no room for a process. A program that cannot be executed says so itself, and ends with 127.
@@ -180,7 +180,7 @@ impl KeptServer {
     }
 }
 
-impl AsFd for KeptServer {
+impl AsFd for ServerWithSockets {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
     }
@@ -201,13 +201,13 @@ fn become_server(command: &mut Command, sockets: &[BorrowedFd<'_>]) -> io::Error
 
 /// Give the sockets their numbers. They are copied to higher numbers first, because one may have the number of another.
 fn move_down(sockets: &[BorrowedFd<'_>]) -> Result<(), Errno> {
-    let past = FIRST_KEPT + RawFd::try_from(sockets.len()).unwrap_or(RawFd::MAX - FIRST_KEPT);
+    let past = FIRST_INHERITED + RawFd::try_from(sockets.len()).unwrap_or(RawFd::MAX - FIRST_INHERITED);
     let mut copies = Vec::new();
     for socket in sockets {
         // SAFETY: no memory involved.
         copies.push(check(unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_DUPFD_CLOEXEC, past) })?);
     }
-    for (number, copy) in (FIRST_KEPT..).zip(copies) {
+    for (number, copy) in (FIRST_INHERITED..).zip(copies) {
         // SAFETY: no memory involved. What this process had at the number is of no use to the program that follows.
         check(unsafe { libc::dup2(copy, number) })?;
     }
@@ -226,21 +226,22 @@ mod tests {
     fn listening_sockets_are_taken_with_their_places_and_nothing_else_is() {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = tcp.local_addr().expect("bound");
-        let kept = KeptListener::take(tcp.into_raw_fd()).expect("it listens");
+        let kept = InheritedListener::take(tcp.into_raw_fd()).expect("it listens");
         assert_eq!(kept.place, ListenPlace::Tcp(address));
         let _waits = TcpStream::connect(address).expect("it listens");
         assert!(kept.to_std().is_ok_and(|listener| listener.local_addr().is_ok_and(|same| same == address)));
         let path = std::env::temp_dir().join(format!("openraid-kept-{}.sock", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        let unix = KeptListener::take(UnixListener::bind(&path).expect("room").into_raw_fd()).expect("it listens");
+        let unix = InheritedListener::take(UnixListener::bind(&path).expect("room").into_raw_fd()).expect("it listens");
         assert_eq!(unix.place, ListenPlace::Unix(path.clone()));
         drop(unix);
         assert!(std::fs::remove_file(&path).is_ok(), "the file belongs to the process that made it");
         let file = File::open("/proc/self/exe").expect("it is there").into_raw_fd();
         let datagram = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port").into_raw_fd();
         let (one, _other) = UnixStream::pair().expect("room");
-        let refused = [file, datagram, one.into_raw_fd(), 1 << 20].map(|number| KeptListener::take(number).err());
-        let wanted = [NotKept::NoSocket, NotKept::NotListening, NotKept::NotListening, NotKept::Closed];
+        let refused = [file, datagram, one.into_raw_fd(), 1 << 20].map(|number| InheritedListener::take(number).err());
+        let wanted =
+            [NotInherited::NoSocket, NotInherited::NotListening, NotInherited::NotListening, NotInherited::Closed];
         assert_eq!(refused, wanted.map(Some));
     }
 }

@@ -9,12 +9,12 @@ use crate::limits::{REMOTE_KEPT_BYTES_MAX, REMOTE_KEPT_ENTRY_BYTES};
 
 /// The data of one kept write.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum KeptData {
+pub(super) enum AnsweredData {
     Bytes(Vec<u8>),
     Zeroes { length: u64, no_hole: bool },
 }
 
-impl KeptData {
+impl AnsweredData {
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -32,12 +32,12 @@ impl KeptData {
 
 /// One write, and its range.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct KeptWrite {
+pub(super) struct AnsweredWrite {
     pub offset: u64,
-    pub data: KeptData,
+    pub data: AnsweredData,
 }
 
-impl KeptWrite {
+impl AnsweredWrite {
     pub(super) fn overlaps(&self, offset: u64, length: u64) -> bool {
         self.offset < offset + length && offset < self.offset + self.data.len()
     }
@@ -47,7 +47,7 @@ impl KeptWrite {
 /// order in which they must be repeated.
 #[derive(Debug, Default)]
 pub(super) struct AnsweredWrites {
-    writes: VecDeque<KeptWrite>,
+    writes: VecDeque<AnsweredWrite>,
     /// The number of the next write; the writes here have the numbers before it.
     end: u64,
     bytes: usize,
@@ -62,7 +62,7 @@ impl AnsweredWrites {
     pub(super) fn end(&self) -> u64 {
         self.end
     }
-    pub(super) fn get(&self, number: u64) -> Option<&KeptWrite> {
+    pub(super) fn get(&self, number: u64) -> Option<&AnsweredWrite> {
         self.writes.get(usize::try_from(number.checked_sub(self.start())?).ok()?)
     }
     /// Should an early flush begin, so that there will be room?
@@ -78,10 +78,10 @@ impl AnsweredWrites {
         self.writes.iter().any(|write| write.overlaps(offset, length))
     }
 
-    pub(super) fn push(&mut self, offset: u64, data: KeptData) {
+    pub(super) fn push(&mut self, offset: u64, data: AnsweredData) {
         self.bytes += data.memory();
         self.end += 1;
-        self.writes.push_back(KeptWrite { offset, data });
+        self.writes.push_back(AnsweredWrite { offset, data });
     }
 
     /// Writes below this number are durable.
@@ -101,9 +101,9 @@ mod tests {
     fn writes_keep_their_numbers_and_leave_in_order() {
         let mut kept = AnsweredWrites::default();
         for nth in 0..3_u8 {
-            kept.push(u64::from(nth) * 512, KeptData::Bytes(vec![nth; 512]));
+            kept.push(u64::from(nth) * 512, AnsweredData::Bytes(vec![nth; 512]));
         }
-        kept.push(8192, KeptData::Zeroes { length: 4096, no_hole: true });
+        kept.push(8192, AnsweredData::Zeroes { length: 4096, no_hole: true });
         assert_eq!((kept.start(), kept.end()), (0, 4));
         assert!(kept.overlaps(1023, 1) && kept.overlaps(8191, 2) && !kept.overlaps(1536, 512));
         kept.let_go(2);
@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn half_of_the_room_asks_for_a_flush_and_all_of_it_holds_writes_back() {
         let mut kept = AnsweredWrites::default();
-        kept.push(0, KeptData::Zeroes { length: 1 << 40, no_hole: false });
+        kept.push(0, AnsweredData::Zeroes { length: 1 << 40, no_hole: false });
         assert!(!kept.wants_flush(), "zeroes need no room");
-        kept.push(0, KeptData::Bytes(vec![0; REMOTE_KEPT_BYTES_MAX / 2]));
+        kept.push(0, AnsweredData::Bytes(vec![0; REMOTE_KEPT_BYTES_MAX / 2]));
         assert!(kept.wants_flush() && !kept.is_full());
-        kept.push(0, KeptData::Bytes(vec![0; REMOTE_KEPT_BYTES_MAX / 2]));
+        kept.push(0, AnsweredData::Bytes(vec![0; REMOTE_KEPT_BYTES_MAX / 2]));
         assert!(kept.is_full());
         kept.let_go(2);
         assert!(kept.wants_flush() && !kept.is_full());

@@ -28,7 +28,7 @@ const RENAMED: &[(&str, &str)] = &[("FlushInDoubt", "FlushFailed")];
 /// The line that precedes the steps.
 const STEPS: &str = "steps:";
 
-/// A condition that a kept run must meet.
+/// A condition that a saved run must meet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum RunCondition {
     /// A fault: `power cut`.
@@ -83,7 +83,7 @@ impl fmt::Display for RunCondition {
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub struct KeptRun {
+pub struct SavedRun {
     /// The loss in a few words.
     pub title: String,
     /// The cause of the loss.
@@ -94,7 +94,7 @@ pub struct KeptRun {
     pub scenario: Scenario,
 }
 
-impl KeptRun {
+impl SavedRun {
     /// The conditions that a run of the scenario did not meet.
     #[must_use]
     pub fn missed(&self, counts: &Counts) -> Vec<RunCondition> {
@@ -117,7 +117,7 @@ impl KeptRun {
             );
         }
         if meets.is_empty() {
-            return Err("'meets' is missing: a kept run says which fault it is about".into());
+            return Err("'meets' is missing: a saved run says which fault it is about".into());
         }
         let mut scenario = Scenario::plain();
         fields::all(&mut scenario, &mut reader);
@@ -128,7 +128,7 @@ impl KeptRun {
     }
 }
 
-impl fmt::Display for KeptRun {
+impl fmt::Display for SavedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "title = {}\nwhy = {}", self.title, self.why)?;
         self.meets.iter().try_for_each(|condition| writeln!(f, "meets = {condition}"))?;
@@ -153,9 +153,9 @@ mod tests {
     use super::*;
     use crate::fault::report;
 
-    fn kept(scenario: Scenario) -> KeptRun {
+    fn kept(scenario: Scenario) -> SavedRun {
         let meets = vec![RunCondition::Fault(Fault::Cut)];
-        KeptRun { title: "a title".into(), why: "a reason".into(), meets, scenario }
+        SavedRun { title: "a title".into(), why: "a reason".into(), meets, scenario }
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         for seed in 1..400 {
             for scenario in [Scenario::draw(seed), Scenario::aimed(seed)] {
                 let kept = kept(scenario);
-                assert_eq!(KeptRun::parse(&kept.to_string()), Ok(kept));
+                assert_eq!(SavedRun::parse(&kept.to_string()), Ok(kept));
             }
         }
     }
@@ -191,14 +191,14 @@ mod tests {
             (good.replace("steps:", "stages:"), "the line 'steps:' is missing"),
             (good.replace("title", "name"), "'title' is missing"),
             (good.replace("meets = power cut", "meets = rain"), "meets = rain: unknown fault, phase or decision"),
-            (good.replace("meets = power cut\n", ""), "'meets' is missing: a kept run says which fault it is about"),
+            (good.replace("meets = power cut\n", ""), "'meets' is missing: a saved run says which fault it is about"),
             (good.replace("load.depth", "load.width"), "'load.width' is unknown"),
             (good.replace("spares = 0", "spares = few"), "spares = few: not a value of this key"),
             (good.clone() + "0 sleep\n", "'0 sleep': not a step"),
             (good.replace("why = ", "why "), "'why a reason': not 'key = value'"),
         ];
         for (text, words) in bad {
-            assert_eq!(KeptRun::parse(&text).expect_err("it is wrong"), words);
+            assert_eq!(SavedRun::parse(&text).expect_err("it is wrong"), words);
         }
     }
 }

@@ -7,7 +7,7 @@ use openraid_management::{KeptInput, KeptModel};
 
 use super::view::ServedArray;
 use super::Server;
-use crate::desired::{self, kept};
+use crate::desired::{self, api_values};
 use crate::exit::Failure;
 use crate::members::lasting_spec;
 use crate::quantity::{human, size};
@@ -20,13 +20,13 @@ const CACHE_PART: u64 = 2;
 
 impl Server {
     /// The kept values.
-    pub(super) fn kept_config(&self) -> KeptModel {
-        kept::read(&self.registry)
+    pub(super) fn api_values(&self) -> KeptModel {
+        api_values::read(&self.registry)
     }
 
     /// The names that are kept for the exports of an array; none: its own.
-    pub(super) fn kept_exports(&self, served: &ServedArray) -> Option<Vec<String>> {
-        self.kept_config().exports.remove(&served.key()).filter(|names| !names.is_empty())
+    pub(super) fn api_exports(&self, served: &ServedArray) -> Option<Vec<String>> {
+        self.api_values().exports.remove(&served.key()).filter(|names| !names.is_empty())
     }
 
     /// Change kept values, and apply them. Returns the changes in force, the changes for the next start, and the failures.
@@ -41,12 +41,12 @@ impl Server {
             )
         })?;
         let file = desired::load(&path)?;
-        let mut new = self.kept_config();
+        let mut new = self.api_values();
         self.take_values(&mut new, input)?;
         refuse_of_file(input, &file)?;
-        kept::understood(&new)?;
+        api_values::understood(&new)?;
         let text = serde_json::to_string_pretty(&new).map_err(Failure::failed)?;
-        self.registry.change_beside(kept::FILE, || text)?;
+        self.registry.change_beside(api_values::FILE, || text)?;
         self.apply_kept()
     }
 
@@ -106,7 +106,7 @@ fn refuse_of_file(input: &KeptInput, file: &DesiredState) -> Result<(), Failure>
     if input.journal.as_ref().is_some_and(|given| !given.is_empty()) && file.server.journal.is_some() {
         return refuse("server.journal");
     }
-    if let Some(drive) = input.spares.iter().flatten().find(|spare| kept::names_drive(file, spare)) {
+    if let Some(drive) = input.spares.iter().flatten().find(|spare| api_values::names_drive(file, spare)) {
         return refuse(&format!("the drive {drive}"));
     }
     let known = |name: &String| file.sinks.iter().any(|sink| sink.name == *name);

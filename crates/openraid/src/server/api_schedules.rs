@@ -19,7 +19,7 @@ const NAME_MAX: usize = 64;
 
 /// A schedule in the words of the request, and its meaning.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct KeptSchedule {
+pub(super) struct ApiSchedule {
     asked: Asked,
     means: DesiredSchedule,
 }
@@ -29,7 +29,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
+fn understood(asked: &Asked) -> Result<ApiSchedule, Failure> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if asked.name.is_empty() || asked.name.len() > NAME_MAX || !asked.name.bytes().all(is_plain) {
         let why = format!("use letters, digits, - and _, {NAME_MAX} at most");
@@ -49,22 +49,22 @@ fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
     })?;
     let means = read.schedules.into_iter().next().expect("the text has one");
     // It has no line in a file.
-    Ok(KeptSchedule { asked: asked.clone(), means: DesiredSchedule { line: 0, ..means } })
+    Ok(ApiSchedule { asked: asked.clone(), means: DesiredSchedule { line: 0, ..means } })
 }
 
 impl Server {
     /// Schedules of the configuration file, then kept ones.
     pub(super) fn schedules(&self) -> Vec<DesiredSchedule> {
         let mut all = self.in_force().map(|file| file.desired.schedules.clone()).unwrap_or_default();
-        let kept = self.kept_schedules().into_iter().map(|schedule| schedule.means);
+        let kept = self.api_schedules().into_iter().map(|schedule| schedule.means);
         let more: Vec<DesiredSchedule> =
             kept.filter(|schedule| all.iter().all(|other| other.name != schedule.name)).collect();
         all.extend(more);
         all
     }
 
-    fn kept_schedules(&self) -> Vec<KeptSchedule> {
-        if let Some(kept) = &self.state().kept_schedules {
+    fn api_schedules(&self) -> Vec<ApiSchedule> {
+        if let Some(kept) = &self.state().api_schedules {
             return kept.clone();
         }
         let text = self.registry.read_beside(FILE, FILE_BYTES_MAX);
@@ -74,16 +74,16 @@ impl Server {
             crate::output::warn(&format!("{}: no schedules can be read: {error}; make them again", path.display()));
             Vec::new()
         });
-        let kept: Vec<KeptSchedule> = asked.iter().filter_map(|given| understood(given).ok()).collect();
-        self.state().kept_schedules = Some(kept.clone());
+        let kept: Vec<ApiSchedule> = asked.iter().filter_map(|given| understood(given).ok()).collect();
+        self.state().api_schedules = Some(kept.clone());
         kept
     }
 
-    fn write_schedules(&self, kept: Vec<KeptSchedule>) -> Result<(), Failure> {
+    fn write_schedules(&self, kept: Vec<ApiSchedule>) -> Result<(), Failure> {
         let asked: Vec<&Asked> = kept.iter().map(|schedule| &schedule.asked).collect();
         let text = serde_json::to_string_pretty(&asked).map_err(Failure::failed)?;
         self.registry.change_beside(FILE, || text)?;
-        self.state().kept_schedules = Some(kept);
+        self.state().api_schedules = Some(kept);
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Server {
         }
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.refuse_of_file(&asked.name)?;
-        let mut kept = self.kept_schedules();
+        let mut kept = self.api_schedules();
         kept.retain(|other| other.asked.name != asked.name);
         if kept.len() >= SCHEDULES_MAX {
             return Err(Failure::refused(format!("{SCHEDULES_MAX} schedules are kept already; remove one first")));
@@ -133,7 +133,7 @@ impl Server {
     pub(super) fn forget_schedule(&self, name: &str) -> Result<bool, Failure> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.refuse_of_file(name)?;
-        let mut kept = self.kept_schedules();
+        let mut kept = self.api_schedules();
         let before = kept.len();
         kept.retain(|schedule| schedule.asked.name != name);
         if kept.len() == before {
@@ -144,7 +144,7 @@ impl Server {
 
     /// An array has a new name: change it in stored schedules.
     pub(super) fn rename_in_schedules(&self, name: &str, to: &str) {
-        let mut kept = self.kept_schedules();
+        let mut kept = self.api_schedules();
         let mut is_changed = false;
         for schedule in &mut kept {
             for array in

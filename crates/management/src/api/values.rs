@@ -3,9 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::api_values::{KeptInput, KeptModel};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::kept::{KeptInput, KeptModel};
 
 /// The answer to a change.
 #[derive(Serialize, ToSchema)]
@@ -17,7 +17,7 @@ pub struct KeptAnswer {
 }
 
 /// The kept values.
-pub fn values(request: &Request) -> Result<Reply, Problem> {
+pub fn all(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.kept()))
 }
 
