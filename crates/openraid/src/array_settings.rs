@@ -17,10 +17,10 @@ use openraid_runtime::service::PathState;
 use openraid_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::departures::Departure;
-use crate::host_path::{self, PATH};
+use crate::history::departures::Departure;
 use crate::server::DriveCacheOption;
 use crate::settings::{apply, is_reset};
+use crate::words::host_path::{self, PATH};
 
 /// The setting for the access of hosts.
 pub const ACCESS: &str = "access";

@@ -1,7 +1,7 @@
 //! `openraid create`.
 
-use crate::consistency::ConsistencyWord;
 use crate::words;
+use crate::words::consistency::ConsistencyWord;
 use crate::{arguments::member_help, quantity};
 use clap::{Args, ValueEnum};
 use openraid_format::MinorVersion;

@@ -1,9 +1,9 @@
 //! Verbs for arrays that are served.
 
 use super::member_help;
-use crate::consistency::ConsistencyWord;
 use crate::quantity;
 use crate::settings;
+use crate::words::consistency::ConsistencyWord;
 use clap::{Args, Subcommand, ValueEnum};
 use openraid_units::Bytes;
 
@@ -30,7 +30,7 @@ pub struct PathArguments {
     /// Name of the array
     pub array: String,
     /// How hosts reach it by the addresses of this server
-    #[arg(value_name = "STATE", value_parser = crate::host_path::WORDS)]
+    #[arg(value_name = "STATE", value_parser = crate::words::host_path::WORDS)]
     pub state: String,
 }
 

@@ -1,8 +1,8 @@
 //! `openraid serve` and `openraid demo`.
 
-use crate::consistency::ConsistencyWord;
 use crate::quantity;
 use crate::words;
+use crate::words::consistency::ConsistencyWord;
 use clap::Args;
 use openraid_config::AfterPowerCut;
 use openraid_units::{ArrayLevel, Bytes, Sectors};

@@ -2,7 +2,7 @@
 
 use openraid_units::{ArrayLevel, Bytes};
 
-use crate::checks::{AbortWord, CheckModel, CheckWord, MismatchModel, OutcomeModel};
+use crate::history::last_checks::{AbortWord, CheckModel, CheckWord, MismatchModel, OutcomeModel};
 use crate::model::{ArrayModel, LevelWord};
 use crate::quantity::{human, utc};
 

@@ -6,15 +6,15 @@ use openraid_runtime::member::{DeviceNames, ProbedMember};
 use openraid_status::VerdictWord;
 use serde::Serialize;
 
-use crate::bad_blocks;
-use crate::logical_blocks;
 use crate::model::LevelWord;
+use crate::on_disk::bad_blocks;
+use crate::on_disk::logical_blocks;
+use crate::on_disk::sets::{self, SetPlan};
+use crate::on_disk::split_brain::SplitBrain;
 use crate::output::array::unsynced_words;
 use crate::quantity::counted;
 use crate::server::recovery::BITMAP_REMADE;
 use crate::server::view::WRITE_MOSTLY;
-use crate::sets::{self, SetPlan};
-use crate::split_brain::SplitBrain;
 
 /// A member and its verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
@@ -278,8 +278,8 @@ pub fn set_text(set: &SetVerdict) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hostile::hostile_sets;
-    use crate::hostile::member;
+    use crate::on_disk::hostile::hostile_sets;
+    use crate::on_disk::hostile::member;
 
     #[test]
     fn lists_of_members_have_the_names_of_their_drives() {

@@ -6,7 +6,7 @@ use openraid_management::Validity;
 use openraid_runtime::service::ServiceStatus;
 
 use super::certificates;
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::spares::SpareAttempts;
 use super::start::StartReport;
 use super::view::ServedArray;

@@ -21,7 +21,7 @@ use openraid_units::DriveId;
 use serde::{Deserialize, Serialize};
 
 use super::locate::switch;
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::{Server, ServerAccess, State};
 use crate::alarms::Condition;
 use crate::care::slow::{after, judge, DrivePace, Slow, WINDOWS};

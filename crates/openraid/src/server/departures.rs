@@ -10,7 +10,7 @@ use super::start::StartReport;
 use super::view::ServedArray;
 use super::{Server, State};
 use crate::alarms::Condition;
-use crate::departures::{note, Departure, DepartureReason};
+use crate::history::departures::{note, Departure, DepartureReason};
 use crate::members::spec;
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output;

@@ -14,7 +14,7 @@ use openraid_status::EventName;
 use openraid_sys::{Displaced, Identity};
 use openraid_units::ArrayLevel;
 
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::{Server, State};
 use crate::events::Severity;
 use crate::exit::Failure;

@@ -13,15 +13,15 @@ use openraid_status::EventName;
 use openraid_sys::Use;
 
 use super::appearing_drives::{is_at_path, RETRY_AFTER};
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::view::ServedArray;
 use super::Server;
 use crate::array_settings::Readd;
-use crate::departures::{note_return, Departure};
 use crate::exit::Failure;
+use crate::history::departures::{note_return, Departure};
+use crate::in_process::trial;
 use crate::members::{open_some, options, spec};
 use crate::model::{ArrayModel, StateWord};
-use crate::trial;
 
 /// Does a member work, as far as its superblock goes?
 const fn works(state: StateWord) -> bool {

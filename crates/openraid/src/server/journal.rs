@@ -14,7 +14,7 @@ use openraid_sys::Use;
 use openraid_units::Sectors;
 
 use super::members::check_free;
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::settings::never_protected;
 use super::view::{unprotected, ServedArray};
 use super::Server;
@@ -369,7 +369,7 @@ impl Server {
 
 fn set_name(status: &ServiceStatus, uuid: Uuid) -> Option<String> {
     let mut superblocks = status.arrays.iter().filter_map(|view| view.status.superblock.as_ref());
-    superblocks.find(|superblock| superblock.set_uuid == uuid).map(crate::sets::array_name)
+    superblocks.find(|superblock| superblock.set_uuid == uuid).map(crate::on_disk::sets::array_name)
 }
 
 /// A word for the state of a journal.

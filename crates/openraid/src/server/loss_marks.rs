@@ -30,7 +30,7 @@ use openraid_units::ArrayId;
 use serde::{Deserialize, Serialize};
 
 use super::members::set_status;
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::view::{health_of, ServedArray};
 use super::{ListenAddress, Server, ServerAccess};
 use crate::alarms::Condition;

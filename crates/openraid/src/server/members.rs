@@ -19,8 +19,8 @@ use super::view::ServedArray;
 use super::{ListenAddress, Server};
 use crate::exit::{Failure, Obstacle};
 use crate::members::{options, spec};
+use crate::on_disk::sets::{self, split_text};
 use crate::output;
-use crate::sets::{self, split_text};
 
 pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayStatus, Failure> {
     let view = status.arrays.iter().find(|view| view.status.array == set);

@@ -1,5 +1,6 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
+mod adaptive_figures;
 pub mod alarms;
 mod api_schedules;
 mod api_values;
@@ -7,7 +8,7 @@ mod appearing_drives;
 mod append;
 mod care;
 mod certificates;
-pub mod checks;
+pub mod check_results;
 mod departures;
 pub mod desired;
 mod displaced;
@@ -21,7 +22,7 @@ mod loss_marks;
 mod member_orders;
 pub mod members;
 mod named;
-pub mod news;
+pub mod notices;
 mod offline;
 mod orders;
 mod path;
@@ -29,7 +30,6 @@ mod patrol;
 pub mod problems;
 mod pulled_drives;
 pub mod rates;
-mod reading;
 pub mod recovery;
 pub mod reload;
 mod rename;
@@ -59,12 +59,12 @@ use openraid_status::uri::encoded;
 use openraid_status::EventName;
 
 use crate::alarms::Keeper;
-use crate::checks::Checks;
 use crate::control::{Answerer, Command, ServerAnswer, ServerModel};
 use crate::desired::model::{self, ValueModel};
 use crate::events::{segments, EventLog};
 use crate::exit::Failure;
-use crate::holding::ArrayLocks;
+use crate::history::last_checks::Checks;
+use crate::members::array_locks::ArrayLocks;
 use crate::model::{ArrayModel, HealthWord};
 use crate::notify::Notifier;
 use crate::output;
@@ -74,7 +74,7 @@ use desired::InForce;
 pub use drive_cache::DriveCacheOption;
 use drive_cache::DriveCaches;
 use limit::Samples;
-use news::News;
+use notices::News;
 use rates::TaskRates;
 use stories::{StepRecording, StoryQuery};
 use view::ServedArray;
@@ -187,7 +187,7 @@ struct State {
     drive_caches: DriveCaches,
     /// The last check of each array, and its state here.
     checks: Checks,
-    seen_checks: checks::SeenChecks,
+    seen_checks: check_results::SeenChecks,
     /// The changes of shape at the last look.
     reshapes: standstill::SeenChanges,
     /// The shapes that arrays are to have.
@@ -434,7 +434,7 @@ impl Server {
 
     fn model(&self, status: &ServiceStatus, served: &ServedArray, state: &State) -> Option<ArrayModel> {
         let mut model = view::model(status, served, &state.rates)?;
-        checks::add_checks(&mut model, &state.checks);
+        check_results::add_checks(&mut model, &state.checks);
         self.add_drive_caches(&mut model, state.drive_caches.option(&served.name));
         add_readd(&mut model, served);
         care::add_health(&mut model, state);
@@ -522,7 +522,7 @@ impl Answerer for Server {
     fn changed(&self, array: Option<&str>, what: &str) {
         let about = array.map(|array| format!("{array}: ")).unwrap_or_default();
         let text = format!("{about}by the command line: {what}");
-        self.add_news(vec![News { array: array.map(str::to_owned), ..news::plain(EventName::Changed, text) }]);
+        self.add_news(vec![News { array: array.map(str::to_owned), ..notices::plain(EventName::Changed, text) }]);
     }
 
     fn answer(&self, command: Command) -> Result<ServerAnswer, Failure> {

@@ -264,8 +264,8 @@ mod tests {
     use openraid_units::Sectors;
 
     use super::*;
+    use crate::in_process::trial::quiet_service;
     use crate::members::spec;
-    use crate::trial::quiet_service;
 
     #[test]
     fn orders_name_a_member_by_its_path_its_place_and_its_serial_number() {

@@ -14,7 +14,7 @@ use super::view::ServedArray;
 use super::{Server, ServerAccess};
 use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Obstacle};
-use crate::holding::OpenForStart;
+use crate::members::array_locks::OpenForStart;
 use crate::members::{options, refuse_protected, spec};
 use crate::model::HealthWord;
 

@@ -7,7 +7,7 @@ use openraid_status::PathWord;
 use super::{ListenAddress, Server};
 use crate::control::ServerAnswer;
 use crate::exit::Failure;
-use crate::host_path::{self, PATH};
+use crate::words::host_path::{self, PATH};
 
 impl Server {
     /// Change how NVMe hosts reach an array by the addresses of this server.

@@ -16,13 +16,13 @@ use openraid_status::shell::command;
 use openraid_sys::{Direct, Use};
 use openraid_units::Bytes;
 
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::{Server, ServerAccess, State};
 use crate::alarms::Condition;
 use crate::care::patrol::{self, PatrolProgress, PatrolStep};
+use crate::history::patrols;
 use crate::members::{options, spec, spins};
 use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord};
-use crate::patrol_history;
 use crate::quantity::counted;
 use openraid_status::EventName;
 
@@ -71,7 +71,7 @@ impl Server {
     fn last_patrol(&self, uuid: &str) -> Option<PatrolModel> {
         let known = self.state().patrols.get(uuid).cloned();
         known.unwrap_or_else(|| {
-            let last = patrol_history::of(uuid, &self.registry).pop();
+            let last = patrols::of(uuid, &self.registry).pop();
             self.state().patrols.insert(uuid.to_owned(), last.clone());
             last
         })
@@ -180,7 +180,7 @@ impl Server {
 
     fn keep_patrol(&self, uuid: &str, model: &PatrolModel) {
         self.state().patrols.insert(uuid.to_owned(), Some(model.clone()));
-        if let Err(failure) = patrol_history::keep(uuid, model, &self.registry) {
+        if let Err(failure) = patrols::keep(uuid, model, &self.registry) {
             crate::output::warn(&failure.text);
         }
     }

@@ -5,8 +5,8 @@ use openraid_core::array::assemble::{Assembly, PlannedBitmap};
 use openraid_format::Superblock;
 use openraid_units::Bytes;
 
+use crate::on_disk::sets::{self, SetPlan};
 use crate::quantity::{counted, human};
-use crate::sets::{self, SetPlan};
 
 /// What becomes of a bitmap that cannot be used.
 pub const BITMAP_REMADE: &str =

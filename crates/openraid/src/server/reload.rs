@@ -8,7 +8,7 @@ use openraid_config::{ArrayId, DesiredArray, DesiredSchedule, DesiredSink, Desir
 
 use super::desired::{allowed_hosts, ArrayPlan, InForce};
 use super::members::set_status;
-use super::news::plain;
+use super::notices::plain;
 use super::view::ServedArray;
 use super::Server;
 use crate::control::ServerAnswer;

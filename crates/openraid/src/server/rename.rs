@@ -11,7 +11,7 @@ use super::view::ServedArray;
 use super::Server;
 use crate::control::ServerAnswer;
 use crate::exit::Failure;
-use crate::sets;
+use crate::on_disk::sets;
 use crate::words::array_name;
 
 /// The spans of a nested array whose names follow its own, `NAME.0` and so on, and their new names.

@@ -17,7 +17,7 @@ use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 use super::member_orders::Consent;
 use super::members::{check_free, set_status, JoinOutcome};
 use super::named::ServedMembers;
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::orders::{outcome_of, wait_while};
 use super::resize::cut_off_first;
 use super::view::{survives_losses, ServedArray};
@@ -25,8 +25,8 @@ use super::Server;
 use crate::control::ServerAnswer;
 use crate::exit::Failure;
 use crate::members::{options, spec};
+use crate::on_disk::sets;
 use crate::output::shape as text;
-use crate::sets;
 use crate::words;
 use openraid_core::slots::SlotSet;
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use openraid_config::{DesiredSchedule, ScheduleTask};
 
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::Server;
-use crate::checks::{CheckWord, OutcomeModel};
 use crate::control::Command;
+use crate::history::last_checks::{CheckWord, OutcomeModel};
 use crate::model::{ArrayModel, HealthWord, TaskModel};
 use openraid_status::EventName;
 

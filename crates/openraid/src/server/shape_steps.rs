@@ -10,7 +10,7 @@ use openraid_runtime::service::{ServiceError, ServiceStatus};
 use openraid_status::EventName;
 
 use super::members::set_status;
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::view::ServedArray;
 use super::Server;
 use crate::array_settings::WantedShape;

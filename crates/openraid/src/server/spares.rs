@@ -15,7 +15,7 @@ use openraid_units::ArrayId;
 use super::departures::has;
 use super::member_orders::Consent;
 use super::members::{set_status, JoinOutcome};
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::view::ServedArray;
 use super::{Server, ServerAccess};
 use crate::exit::Failure;

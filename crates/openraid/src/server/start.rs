@@ -7,20 +7,20 @@ use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMemb
 use openraid_runtime::service::{AssembleRequest, Nesting, StartedArray};
 use openraid_units::ArrayId;
 
-use super::news::plain;
+use super::notices::plain;
 use super::view::ServedArray;
 use super::{recovery, Server, ServerAccess};
 use crate::array_settings::KeptSettings;
 use crate::exit::Failure;
-use crate::holding::{self, OpenForStart};
+use crate::in_process::trial;
+use crate::members::array_locks::{self, OpenForStart};
+use crate::members::taken_by_md;
 use crate::model::StateWord;
+use crate::on_disk::sets;
+use crate::on_disk::split_brain::SplitBrain;
 use crate::output;
 use crate::output::members::{left_out, LeftOut};
 use crate::registry::{distinct_name, RegisteredArray};
-use crate::sets;
-use crate::split_brain::SplitBrain;
-use crate::taken_by_md;
-use crate::trial;
 use openraid_status::EventName;
 
 /// The result for some members.
@@ -87,7 +87,7 @@ impl Server {
             let taken = taken_by_md::take_back(specs, is_known);
             self.add_news(taken.into_iter().map(|text| plain(EventName::Recovered, text)).collect());
         }
-        holding::open_for_start(specs, open, &mut self.locks(), &self.registry)
+        array_locks::open_for_start(specs, open, &mut self.locks(), &self.registry)
     }
 
     /// Release the locks of arrays that are not served.

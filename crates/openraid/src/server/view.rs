@@ -26,8 +26,8 @@ use crate::model::{
     LevelWord, MemberModel, PathWord, PolicyWord, ProfileModel, ProtectionModel, ReasonModel, SessionWord, StateWord,
     TaskModel,
 };
+use crate::on_disk::sets;
 use crate::quantity::eta_seconds;
-use crate::sets;
 use crate::words::{from_md, layout_text};
 
 /// Combinations of losses that are looked at to say what an array survives; with more of them the answer is what
@@ -226,7 +226,7 @@ fn nested_model(
         profile: Some(profile(status, served, &array.policy)),
         members: Vec::new(),
         settings: crate::settings::json(&array.policy),
-        adaptive: super::reading::adaptive(&array.adaptive, status.at),
+        adaptive: super::adaptive_figures::adaptive(&array.adaptive, status.at),
         host: host(array),
         cache: cache(status, &array.cached),
         reasons: add_reasons(spans.iter().flat_map(|span| &span.reasons)),
@@ -320,7 +320,7 @@ fn set_model(
         members: array.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         spans: Vec::new(),
         settings: crate::settings::json(&array.policy),
-        adaptive: super::reading::adaptive(&array.adaptive, status.at),
+        adaptive: super::adaptive_figures::adaptive(&array.adaptive, status.at),
         host: host(array),
         cache: cache(status, &array.cached),
         reasons: reasons(array),
@@ -501,7 +501,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         drive_cache: None,
         displaced: None,
         located: None,
-        full: drive.filter(|_| member.is_full).map(|view| crate::room::full_text(&view.member)),
+        full: drive.filter(|_| member.is_full).map(|view| crate::members::room::full_text(&view.member)),
         notes: drive.into_iter().flat_map(|view| view.notes.iter().cloned()).chain(trouble).chain(mostly).collect(),
     }
 }

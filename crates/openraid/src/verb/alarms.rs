@@ -17,7 +17,7 @@ use crate::events::{Draft, EventLog};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::TextTable;
 use crate::quantity::{counted, one_line, utc};
-use crate::server::news::plain;
+use crate::server::notices::plain;
 use openraid_status::EventName;
 
 /// Alarms.

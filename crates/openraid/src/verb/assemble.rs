@@ -13,13 +13,13 @@ use crate::arguments::AssembleArguments;
 use crate::array_settings::KeptSettings;
 use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::holding::lacking_held;
+use crate::in_process::trial::ReadTrial;
+use crate::members::array_locks::lacking_held;
 use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options, word_of};
+use crate::on_disk::sets;
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::RegisteredArray;
 use crate::server::view::{level_word, nested_level};
-use crate::sets;
-use crate::trial::ReadTrial;
 
 /// The arrays that were found and recorded.
 #[derive(Serialize, utoipa::ToSchema)]

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::show::{self, Until};
 use super::{ask, Context};
 use crate::arguments::CheckArguments;
-use crate::check_history;
-use crate::checks::CheckWord;
 use crate::control::Command;
 use crate::exit::{Exit, Outcome};
+use crate::history::last_checks::CheckWord;
+use crate::history::past_checks;
+use crate::history::patrols;
 use crate::output::checks::outcome_text;
-use crate::patrol_history;
 use crate::quantity::{counted, utc};
 
 /// Runs the verb.
@@ -40,7 +40,7 @@ pub(super) struct CheckBody {
 
 fn history(name: &str, context: &Context) -> Outcome {
     let array = show::of(name, context)?;
-    let sets = check_history::of_array(&array, &context.registry);
+    let sets = past_checks::of_array(&array, &context.registry);
     let mut lines = Vec::new();
     for SetHistoryModel { uuid, checks, .. } in &sets {
         let Some(set) = array.sets().into_iter().find(|set| set.uuid.as_ref() == Some(uuid)) else { continue };
@@ -61,7 +61,7 @@ fn history(name: &str, context: &Context) -> Outcome {
             }
         }
     }
-    let patrols = array.uuid.as_ref().map(|uuid| patrol_history::of(uuid, &context.registry)).unwrap_or_default();
+    let patrols = array.uuid.as_ref().map(|uuid| patrols::of(uuid, &context.registry)).unwrap_or_default();
     lines.extend(patrols.iter().map(|patrol| patrol_text(&array.name, patrol)));
     Ok(context.output.answer(Exit::Fine, &CheckBody { sets, patrols }, &lines.join("\n")))
 }

@@ -16,17 +16,17 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::CopyOutArguments;
-use crate::bad_blocks;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::lockless;
+use crate::in_process::trial::ReadTrial;
 use crate::members::{named, none_opened, open_some, options, read_md0};
 use crate::model::ArrayModel;
+use crate::on_disk::bad_blocks;
+use crate::on_disk::lockless;
+use crate::on_disk::sets;
 use crate::output::{self, progress::WorkProgress};
 use crate::quantity::human;
 use crate::server::rates::TaskRates;
 use crate::server::view;
-use crate::sets;
-use crate::trial::ReadTrial;
 
 /// Number of bytes of one read.
 pub const PIECE_BYTES: u64 = 1 << 20;

@@ -16,17 +16,17 @@ use self::served::ServedElsewhere;
 use super::Context;
 use crate::arguments::DoctorArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::holding::busy_arrays;
+use crate::in_process::trial::ReadTrial;
+use crate::members::array_locks::busy_arrays;
 use crate::members::{exit_of_none, named, open_some, options, word_of};
 use crate::model::{ArrayModel, HealthWord, StateWord};
+use crate::on_disk::sets;
 use crate::output::array::{health_text, survives_text, title, unsynced_text};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::output::shape;
 use crate::quantity::human;
 use crate::server::rates::TaskRates;
 use crate::server::view;
-use crate::sets;
-use crate::trial::ReadTrial;
 
 /// Number of bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
@@ -127,7 +127,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     lines.extend(tried.iter().map(|tried| tried_text(tried, &sets, &named_to_serve(&tried.array, context))));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
     lines.extend(served.iter().map(|array| array.text(&sets)));
-    let short_of_room = crate::room::short_of_room(probed.iter().map(|member| member.spec.text.as_str()));
+    let short_of_room = crate::members::room::short_of_room(probed.iter().map(|member| member.spec.text.as_str()));
     lines.extend(short_of_room.iter().map(|text| format!("  room: {text}")));
     lines.push("nothing was written to any member".into());
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {

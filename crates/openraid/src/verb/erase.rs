@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::EraseArguments;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::in_process::trial::quiet_service;
+use crate::making::wiping::{md_areas, wipe, ErasedArea};
 use crate::members::{lasting_spec, open_every, options};
 use crate::server::members::contents;
-use crate::trial::quiet_service;
-use crate::wiping::{md_areas, wipe, ErasedArea};
 
 /// The erased areas, or the areas that would be erased.
 #[derive(Serialize, utoipa::ToSchema)]

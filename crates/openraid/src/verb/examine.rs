@@ -11,14 +11,14 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::ExamineArguments;
 use crate::exit::{Exit, Outcome};
-use crate::lockless::{self, Lockless};
 use crate::members::{is_md0, open_some, options, read_md0, spec, unfit, Unfit};
 use crate::model::{JournalModel, LevelWord};
+use crate::on_disk::lockless::{self, Lockless};
+use crate::on_disk::sets::no_member;
 use crate::output::shape;
 use crate::output::table::TextTable;
 use crate::quantity::{counted, human, sold, utc};
 use crate::server::view::level_word;
-use crate::sets::no_member;
 use crate::words::layout_text;
 
 /// The content of members.
@@ -497,7 +497,7 @@ fn superblock_rows(superblock: &Superblock, (version, at): (String, u64), table:
     if let Some(block) = superblock.logical_block() {
         table.row([
             "logical block",
-            &format!("{} bytes; {}", block.bytes().get(), crate::logical_blocks::REFUSED_BEFORE_6_19),
+            &format!("{} bytes; {}", block.bytes().get(), crate::on_disk::logical_blocks::REFUSED_BEFORE_6_19),
         ]);
     }
     table.row(["superblock", &format!("{version} at sector {at}")]);

@@ -100,7 +100,7 @@ impl Forms {
         all.add::<crate::desired::model::ReloadModel>("reload");
         all.add::<openraid_status::ReshapePlanModel>("reshape-plan");
         all.add::<super::scan::ScanBody>("scan");
-        all.add::<super::serve::attend::ServeLine<'_>>("serve");
+        all.add::<super::serve::main_loop::ServeLine<'_>>("serve");
         all.add::<super::show::ShowBody<'_>>("show");
         all.add::<super::show::DrivesBody<'_>>("show");
         all.add::<super::spare::SpareBody<'_>>("spare");

@@ -14,6 +14,8 @@ use crate::arguments::{
 };
 use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::in_process::trial::quiet_service;
+use crate::making::wiping;
 use crate::members::{lasting_spec, open_every, options, NewFiles};
 use crate::model::{
     JournalArrayModel, JournalArrayWord, JournalDeviceModel, JournalJoinModel, JournalModel, JournalWord, LossModel,
@@ -23,8 +25,6 @@ use crate::output::table::TextTable;
 use crate::quantity::{counted, human};
 use crate::registry::Registry;
 use crate::server::members::check_free;
-use crate::trial::quiet_service;
-use crate::wiping;
 use openraid_runtime::service::random_uuid;
 use openraid_status::shell::word;
 
@@ -231,7 +231,7 @@ pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
             let uuid = superblock.set_uuid.to_string();
             let unnamed = journal.arrays.iter_mut().find(|array| array.uuid == uuid && array.name.is_none());
             if let Some(array) = unnamed {
-                array.name = Some(crate::sets::array_name(&superblock));
+                array.name = Some(crate::on_disk::sets::array_name(&superblock));
             }
         }
     }

@@ -4,7 +4,7 @@ use super::{ask, Context};
 use crate::arguments::PathArguments;
 use crate::control::Command;
 use crate::exit::{Failure, Outcome};
-use crate::host_path;
+use crate::words::host_path;
 
 /// Runs the verb.
 ///

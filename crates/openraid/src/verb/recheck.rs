@@ -22,14 +22,14 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::UpdateArguments;
-use crate::bad_blocks;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::in_process::trial::{quiet_service, ReadTrial};
+use crate::making::wiping::on_raw_drive;
 use crate::members::{named, open_every, options};
+use crate::on_disk::bad_blocks;
+use crate::on_disk::sets::{self, array_name, slots_text, SetPlan};
 use crate::output::progress::WorkProgress;
 use crate::quantity::counted;
-use crate::sets::{self, array_name, slots_text, SetPlan};
-use crate::trial::{quiet_service, ReadTrial};
-use crate::wiping::on_raw_drive;
 
 /// Time between two looks at the check.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);

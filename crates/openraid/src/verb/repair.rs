@@ -2,8 +2,8 @@
 
 use super::{check, Context};
 use crate::arguments::RepairArguments;
-use crate::checks::CheckWord;
 use crate::exit::Outcome;
+use crate::history::last_checks::CheckWord;
 
 /// Runs the verb.
 ///

@@ -10,10 +10,10 @@ use super::Context;
 use crate::arguments::ScanArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{block_devices, in_folder, open_some, options, spec, unfit, Unfit};
+use crate::on_disk::sets;
 use crate::output::members::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};
 use crate::quantity::counted;
 use crate::registry::RegisteredArray;
-use crate::sets;
 
 /// Members that were found.
 #[derive(Serialize, utoipa::ToSchema)]

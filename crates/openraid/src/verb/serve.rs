@@ -1,16 +1,16 @@
 //! `openraid serve`: serves arrays over NBD in the foreground, until a signal or `openraid stop`.
 
-pub(super) mod attend;
-mod doors;
+mod arrays_to_serve;
+mod early_notices;
 mod http;
 mod keeper;
+mod listening_sockets;
 mod lost_sectors;
+pub(super) mod main_loop;
+pub mod memory_need;
 mod options;
-pub mod sizes;
 mod split_brain;
 mod tls;
-mod unnamed;
-mod wanted;
 
 use std::fs::File;
 use std::io::Write;
@@ -28,19 +28,18 @@ use openraid_runtime::ServiceConfig;
 use openraid_sys::{Listener, Signals, Use};
 use openraid_units::{ArrayLevel, Bytes, Sectors};
 
-use self::doors::Addresses;
+use self::listening_sockets::Addresses;
 use self::options::ServeOptions;
 use self::tls::Tls;
 use super::{print_done, Context};
 use crate::alarms::{AlarmStore, Keeper};
 use crate::arguments::ServeArguments;
-use crate::consistency::ConsistencyWord;
 use crate::control;
 use crate::desired;
 use crate::events::{Draft, EventLog, EventWriter};
 use crate::exit::{ArrayLabel, Exit, Failure, Outcome};
-use crate::holding::OpenForStart;
 use crate::making::{CreateOptions, NewShape};
+use crate::members::array_locks::OpenForStart;
 use crate::members::{in_memory, is_memory, lasting_spec, open_every, options, protected};
 use crate::notify::Notifier;
 use crate::output::array::{health_text, title};
@@ -49,15 +48,16 @@ use crate::output::voice::Voice;
 use crate::quantity::human;
 use crate::registry::{raw_drive_name, RegisteredArray};
 use crate::server::desired::InForce;
-use crate::server::news::plain;
+use crate::server::notices::plain;
 use crate::server::problems;
 use crate::server::start::{StartOptions, StartReport};
 use crate::server::{ListenAddress, Server, ServerAccess, ServerOptions};
-use attend::{Attendance, ServeLine};
+use crate::words::consistency::ConsistencyWord;
+use arrays_to_serve::{is_service, wanted, why_offline, ArraysToServe, OfflineArray};
+use main_loop::{MainLoop, ServeLine};
+use memory_need::limits_of;
 use openraid_status::shell::command_with;
 use openraid_status::EventName;
-use sizes::limits_of;
-use wanted::{is_service, wanted, why_offline, ArraysToServe, OfflineArray};
 
 /// Settings that must be made before any thread: threads share heaps, and no thread receives a signal itself.
 fn before_threads() -> Result<Signals, Failure> {
@@ -71,7 +71,7 @@ fn before_threads() -> Result<Signals, Failure> {
 /// No array could be served, or an address is in use.
 pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     // A descriptor that is missing must not be one that this process has opened.
-    let sockets = doors::inherited()?;
+    let sockets = listening_sockets::inherited()?;
     if let Some(done) = tell_after_loss(arguments, context)? {
         return Ok(done);
     }
@@ -87,9 +87,9 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         keeper::check_ready(arguments.ready_fd, &addresses)?;
         return keeper::keep(&addresses, ready_fd, signals, context);
     }
-    let doors = doors::assign(sockets, &mut addresses)?;
-    web.iter_mut().for_each(|web| web.kept.clone_from(&doors.http));
-    let tls = tls::bind(&chosen, file.as_ref(), addresses.nbd_tls, &doors)?;
+    let ready = listening_sockets::assign(sockets, &mut addresses)?;
+    web.iter_mut().for_each(|web| web.kept.clone_from(&ready.http));
+    let tls = tls::bind(&chosen, file.as_ref(), addresses.nbd_tls, &ready)?;
     let certificates = tls.certificates(web.as_ref());
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
@@ -99,10 +99,10 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let all = addresses.nbd.iter().cloned().chain(tls.inside()).collect();
-    let (accept, signals, nvme, kept) = (Accept::WhenTold, Some(signals), addresses.nvme.clone(), doors.plain);
+    let (accept, signals, nvme, kept) = (Accept::WhenTold, Some(signals), addresses.nvme.clone(), ready.plain);
     let config = ServiceConfig { limits, listen: all, nvme, kept, accept, signals, ..ServiceConfig::default() };
-    let served_already = |failure| wanted::served_already(failure, &names, context);
-    let service = Service::start(config).map_err(|error| served_already(doors.crossed.explain(error)))?;
+    let served_already = |failure| arrays_to_serve::served_already(failure, &names, context);
+    let service = Service::start(config).map_err(|error| served_already(ready.crossed.explain(error)))?;
     let server = Server::new(ServerOptions {
         handle: service.handle(),
         registry: context.registry.clone(),
@@ -120,12 +120,12 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let begun = begun.and_then(|(taken, offline)| {
         note_unknown_arrays(context, &server, unknown);
         server.note_certificates(&certificates);
-        let start = Start { taken, offline, expected, notes: doors.notes, web, tls, ready_fd };
+        let start = Start { taken, offline, expected, notes: ready.notes, web, tls, ready_fd };
         open_to_hosts(arguments, context, &service, &server, start)
     });
     let attended = begun.map(|Running { voice, events, tls, offline, control }| {
-        let attendance = Attendance { context, service: &service, server: &server, events: &events, voice };
-        (attendance.until_the_end(), events, tls, offline, control)
+        let main_loop = MainLoop { context, service: &service, server: &server, events: &events, voice };
+        (main_loop.until_the_end(), events, tls, offline, control)
     });
     service.stop();
     server.end_marks();
@@ -175,7 +175,7 @@ fn open_to_hosts(
     let log = EventLog::at(context.registry.folder_beside("events"));
     let events = EventWriter::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
     server.alarms_at_start(&taken, expected).iter().for_each(|news| events.note(Draft::now(news)));
-    note_doors(context, &events, notes);
+    note_sockets(context, &events, notes);
     server.follow_sinks().iter().for_each(|note| context.output.warn(note));
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(server);
     let (socket, control) = control::listen(context.common.control.as_deref(), answerer)?;
@@ -191,8 +191,8 @@ fn open_to_hosts(
     announce_ready(context, server, &socket, started)?;
     ready_fd.map_or(Ok(()), write_ready)?;
     server.notifier().ready(&server.summary());
-    warn_of_open_doors(context, service.addresses(), "NBD");
-    warn_of_open_doors(context, service.nvme_addresses(), "NVMe/TCP");
+    warn_of_open_addresses(context, service.addresses(), "NBD");
+    warn_of_open_addresses(context, service.nvme_addresses(), "NVMe/TCP");
     server.power_cut_note().iter().for_each(|note| context.output.warn(note));
     Ok(Running { voice, events, tls, offline, control })
 }
@@ -240,7 +240,7 @@ fn addresses_of(
     Ok(Addresses { nbd, nbd_tls, nvme, http: web.map(|web| web.listen) })
 }
 
-fn note_doors(context: &Context, events: &EventWriter, notes: Vec<String>) {
+fn note_sockets(context: &Context, events: &EventWriter, notes: Vec<String>) {
     for note in notes {
         context.output.warn(&note);
         events.note(Draft::now(&plain(EventName::StartProblem, note)));
@@ -661,7 +661,7 @@ fn announce_ready(context: &Context, server: &Server, socket: &Path, began: Bega
     Ok(())
 }
 
-fn warn_of_open_doors(context: &Context, addresses: &[SocketAddr], protocol: &str) {
+fn warn_of_open_addresses(context: &Context, addresses: &[SocketAddr], protocol: &str) {
     for address in addresses.iter().filter(|address| !address.ip().is_loopback()) {
         context.output.warn(&format!(
             "{address} is open to the network: {protocol} has no password and no encryption, so every client that can reach it can read \

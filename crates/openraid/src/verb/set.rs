@@ -2,10 +2,10 @@
 
 use super::{ask, Context};
 use crate::arguments::SetArguments;
-use crate::consistency::ConsistencyWord;
 use crate::control::Command;
 use crate::exit::{Failure, Outcome};
 use crate::model::PolicyWord;
+use crate::words::consistency::ConsistencyWord;
 
 /// Runs the verb.
 ///

@@ -12,9 +12,10 @@ use super::Context;
 use crate::alarms::book::Book;
 use crate::alarms::{conditions, AlarmStore};
 use crate::arguments::ShowArguments;
-use crate::checks::Checks;
 use crate::control::{offline_text, ControlConnection};
 use crate::exit::{unknown_array, Exit, Failure, Outcome};
+use crate::history::last_checks::Checks;
+use crate::in_process::trial::ReadTrial;
 use crate::members::{self, none_opened, open_some, options};
 use crate::model::{ArrayModel, TaskModel, TaskWord};
 use crate::output::array::{health_text, mdstat, task_line, text};
@@ -23,10 +24,9 @@ use crate::output::sentence::add_texts;
 use crate::output::shape::set_recorded;
 use crate::output::{self, progress::WorkProgress};
 use crate::server::alarms::subject;
-use crate::server::checks::add_checks;
+use crate::server::check_results::add_checks;
 use crate::server::rates::TaskRates;
 use crate::server::view;
-use crate::trial::ReadTrial;
 
 /// Time between two queries for a task that is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);

@@ -14,15 +14,15 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::UpdateArguments;
-use crate::causes::Cause;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::holding::lock_arrays;
-use crate::logical_blocks::{drives_block, logical_block};
+use crate::in_process::trial::{quiet_service, ReadTrial};
+use crate::making::wiping::on_raw_drive;
+use crate::members::array_locks::lock_arrays;
 use crate::members::{is_memory, named, open_every, options};
+use crate::on_disk::logical_blocks::{drives_block, logical_block};
+use crate::on_disk::sets::{self, array_name, assemble_error, slots_text, SetPlan};
 use crate::quantity::counted;
-use crate::sets::{self, array_name, assemble_error, slots_text, SetPlan};
-use crate::trial::{quiet_service, ReadTrial};
-use crate::wiping::on_raw_drive;
+use crate::service_exit::Cause;
 
 /// The part of a superblock that is written: its first sector has the field and the checksum.
 const SECTOR: usize = 512;
@@ -354,7 +354,7 @@ fn write_outer(specs: &[MemberSpec], changes: &[SuperblockChange]) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hostile::hostile_sets;
+    use crate::on_disk::hostile::hostile_sets;
 
     #[test]
     fn only_the_field_and_the_checksum_change() {

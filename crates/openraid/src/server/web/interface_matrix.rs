@@ -19,9 +19,9 @@ use openraid_units::{ArrayLevel, Sectors};
 use serde_json::Value;
 
 use super::super::Server;
-use crate::checks::CheckWord;
 use crate::control::{Answerer, Command};
 use crate::demo::client::DemoClient;
+use crate::history::last_checks::CheckWord;
 use crate::in_process::InProcess;
 use crate::making::{CreateOptions, NewShape};
 use crate::members::{open_every, options, spec};

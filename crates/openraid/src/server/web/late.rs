@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use openraid_management::{Management, Options};
 use openraid_status::EventName;
 
-use super::super::news::plain;
+use super::super::notices::plain;
 use super::super::Server;
 use super::start;
 use crate::alarms::Condition;

@@ -13,12 +13,12 @@ use super::super::members::{check_free, contents};
 use super::super::view::{class_word, survives_losses};
 use super::super::{Server, ServerAccess};
 use crate::exit::Failure;
+use crate::making::wiping;
 use crate::making::{CreateOptions, NewShape};
 use crate::members::{lasting_spec, open_every, options};
 use crate::quantity;
 use crate::settings;
 use crate::verb::create::forget_what_was_inside;
-use crate::wiping;
 use crate::words::{self, layout_text};
 
 /// The plan for a creation.

@@ -25,18 +25,18 @@ use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkMod
 use openraid_management::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
 
 use super::lab::Laboratory;
-use super::news::{plain, News};
+use super::notices::{plain, News};
 use super::stories::StoryQuery;
 use super::Server;
 use crate::alarms::sinks::post;
-use crate::check_history;
 use crate::control::{Answerer, Command, ServerAnswer, ServerModel};
 use crate::desired::model;
 use crate::events::segments::EventEntry;
 use crate::events::{Event, EventLog};
 use crate::exit::{Failure, Obstacle};
+use crate::history::past_checks;
+use crate::history::patrols;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
-use crate::patrol_history;
 use crate::settings;
 use crate::verb::explain;
 use openraid_status::{EventName, ReshapePlanModel, Role};
@@ -296,8 +296,8 @@ impl Controller for Web {
 
     fn checks(&self, array: &str) -> Result<(Vec<SetHistoryModel>, Vec<PatrolModel>), Refusal> {
         let (array, registry) = (refuse(self.server.array(array))?, &self.server.registry);
-        let patrols = array.uuid.as_ref().map(|uuid| patrol_history::of(uuid, registry)).unwrap_or_default();
-        Ok((check_history::of_array(&array, registry), patrols))
+        let patrols = array.uuid.as_ref().map(|uuid| patrols::of(uuid, registry)).unwrap_or_default();
+        Ok((past_checks::of_array(&array, registry), patrols))
     }
 
     fn push(&self, url: &str, document: &serde_json::Value) -> Result<(), String> {

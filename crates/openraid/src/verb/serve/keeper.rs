@@ -20,7 +20,7 @@ use openraid_sys::{listen_patiently, Epoll, Errno, Events, Interest, ListenPlace
 use openraid_sys::{NetError, ProcessSignal, Signals, FIRST_INHERITED};
 
 use super::super::Context;
-use super::doors::Addresses;
+use super::listening_sockets::Addresses;
 use crate::exit::{Exit, Failure, Outcome};
 
 /// Pause between the end of a server and the next start.

@@ -6,8 +6,8 @@ use openraid_runtime::member::{OpenedMember, ProbedMember};
 
 use super::super::{typed_line, Context};
 use crate::exit::Failure;
-use crate::sets;
-use crate::split_brain::SplitBrain;
+use crate::on_disk::sets;
+use crate::on_disk::split_brain::SplitBrain;
 
 /// Ask for each split array, and leave out the members of the half that was not chosen. Without a terminal nothing is
 /// left out, and the array is refused later.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns, Options};
 use openraid_runtime::service::Listen;
 
-use super::doors::Doors;
+use super::listening_sockets::ListeningSockets;
 use super::options::ServeOptions;
 use super::{addresses, Context};
 use crate::control;
@@ -33,7 +33,7 @@ pub fn listen(chosen: &ServeOptions) -> Result<Vec<SocketAddr>, Failure> {
     Ok(found.concat())
 }
 
-/// Take the addresses. At those of `doors`, sockets listen already.
+/// Take the addresses. Sockets listen already at the addresses of `ready`.
 ///
 /// # Errors
 /// One is in use; certificate or key cannot be read.
@@ -41,7 +41,7 @@ pub fn bind(
     chosen: &ServeOptions,
     file: Option<&InForce>,
     listen: Vec<SocketAddr>,
-    doors: &Doors,
+    ready: &ListeningSockets,
 ) -> Result<Tls, Failure> {
     // No client names it: the number of the process keeps servers apart.
     let socket = control::folder().join(format!("{}{}", std::process::id(), control::TLS_SUFFIX));
@@ -55,7 +55,7 @@ pub fn bind(
     let is_open = client_ca.is_none();
     let files = client_ca.iter().chain([&certificate.value]).cloned().collect();
     let options = NbdTlsOptions { listen, certificate: certificate.value, key: key.value, client_ca };
-    let bound = NbdTls::bind(&options, &doors.nbd_tls).map_err(|error| doors.crossed.explain_tls(error.0))?;
+    let bound = NbdTls::bind(&options, &ready.nbd_tls).map_err(|error| ready.crossed.explain_tls(error.0))?;
     control::make_folder()?;
     Ok(Tls { addresses: bound.addresses(), bound: Some(bound), socket, is_open, files })
 }

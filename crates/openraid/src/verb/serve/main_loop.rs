@@ -12,9 +12,9 @@ use openraid_sys::ProcessSignal;
 use serde::Serialize;
 
 use super::super::Context;
+use super::arrays_to_serve::OfflineArray;
+use super::early_notices::EarlyNotices;
 use super::lost_sectors::LostRanges;
-use super::unnamed::UnnamedNotices;
-use super::wanted::OfflineArray;
 use crate::control::{Answerer, Command};
 use crate::events::{Draft, EventWriter};
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ use crate::model::ArrayModel;
 use crate::output::members::LeftOut;
 use crate::output::voice::Voice;
 use crate::quantity::{counted, utc};
-use crate::server::news::News;
+use crate::server::notices::News;
 use crate::server::Server;
 
 /// Time between two samples of tasks, and between two updates of the state on the terminal.
@@ -63,7 +63,7 @@ pub struct NewsBody<'a> {
 }
 
 /// A running server.
-pub struct Attendance<'a> {
+pub struct MainLoop<'a> {
     /// Form of the output.
     pub context: &'a Context,
     pub service: &'a Service,
@@ -74,7 +74,7 @@ pub struct Attendance<'a> {
     pub voice: Voice,
 }
 
-impl Attendance<'_> {
+impl MainLoop<'_> {
     /// Prints notices and shows the state until the service ends. The voice may still have lines to write.
     pub fn until_the_end(mut self) -> (Exit, Voice) {
         let notifier = self.server.notifier();
@@ -83,7 +83,7 @@ impl Attendance<'_> {
         let mut next = Instant::now();
         let mut status = String::new();
         let mut lost = LostRanges::default();
-        let mut unnamed = UnnamedNotices::default();
+        let mut unnamed = EarlyNotices::default();
         self.server.begin_following_devices();
         loop {
             for event in unnamed.take(|array| self.server.name_of(array).is_some()) {

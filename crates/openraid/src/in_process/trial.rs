@@ -7,11 +7,11 @@ use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::{AssembleRequest, Nesting, Service, StartError, Started};
 use openraid_runtime::{ServiceConfig, ServiceHandle};
 
-use crate::causes::Cause;
 use crate::exit::{ArrayLabel, Exit, Failure};
 use crate::members::in_memory;
+use crate::on_disk::sets;
 use crate::server::view::ServedArray;
-use crate::sets;
+use crate::service_exit::Cause;
 
 /// Arrays that run in memory.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ pub fn quiet_service() -> Result<Service, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hostile::{hostile_sets, member};
+    use crate::on_disk::hostile::{hostile_sets, member};
     use openraid_runtime::member::{open, OpenOptions};
     use openraid_sys::Use;
 

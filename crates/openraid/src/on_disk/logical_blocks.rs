@@ -7,7 +7,7 @@ use openraid_runtime::member::ProbedMember;
 use openraid_status::shell::command;
 use openraid_units::BlockSize;
 
-use crate::sets::SetPlan;
+use crate::on_disk::sets::SetPlan;
 
 /// The field's effect on older kernels.
 pub const REFUSED_BEFORE_6_19: &str = "kernels before 6.19 refuse a superblock that names it";

@@ -8,10 +8,10 @@ use openraid_status::shell::command_with;
 use openraid_units::{ArrayId, Instant};
 
 use super::Server;
-use crate::check_history::{self, CheckEntry, CheckHistory};
-use crate::checks::{CheckModel, CheckWord, Checks};
 use crate::control::ServerAnswer;
 use crate::exit::{Exit, Failure};
+use crate::history::last_checks::{CheckModel, CheckWord, Checks};
+use crate::history::past_checks::{self, CheckEntry, CheckHistory};
 use crate::model::ArrayModel;
 use crate::output;
 
@@ -66,7 +66,7 @@ impl Server {
                 let ends_newest = matches!((known, seen), (Some(CheckState::Running(_)), CheckState::Ended(..)));
                 past.push(CheckEntry {
                     uuid: uuid.clone(),
-                    past: check_history::past(&check, view, status),
+                    past: past_checks::past(&check, view, status),
                     ends_newest,
                 });
                 fresh.push((uuid, check));

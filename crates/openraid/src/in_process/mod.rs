@@ -1,5 +1,7 @@
 //! A server inside this process, for verbs that measure an array over NBD. Other programs do not find it.
 
+pub mod trial;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -8,6 +8,9 @@
 //!  50 60       a stripe over several RAID 5 or RAID 6, each an array of its own to md
 //! ```
 
+pub mod consistency;
+pub mod host_path;
+
 use openraid_format::{
     default_layout, layout_from_word, level_from_word, named_layouts, LayoutWord, MdLevel, NamedLayout,
 };

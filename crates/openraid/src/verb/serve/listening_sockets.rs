@@ -38,7 +38,7 @@ impl Addresses {
 
 /// The sockets for these addresses. All others are made by the server itself.
 #[derive(Debug, Default)]
-pub struct Doors {
+pub struct ListeningSockets {
     /// Plain NBD, and NVMe/TCP.
     pub plain: Vec<InheritedListener>,
     /// NBD over TLS.
@@ -131,8 +131,8 @@ fn count(process: Option<String>, count: Option<String>, here: u32) -> Result<Op
 ///
 /// # Errors
 /// No descriptor is left.
-pub fn assign(sockets: Option<Vec<InheritedListener>>, addresses: &mut Addresses) -> Result<Doors, Failure> {
-    let Some(sockets) = sockets else { return Ok(Doors::default()) };
+pub fn assign(sockets: Option<Vec<InheritedListener>>, addresses: &mut Addresses) -> Result<ListeningSockets, Failure> {
+    let Some(sockets) = sockets else { return Ok(ListeningSockets::default()) };
     let places = addresses.places();
     let mut sockets: Vec<Option<InheritedListener>> = sockets.into_iter().map(Some).collect();
     let mut found: Vec<Option<InheritedListener>> = places.iter().map(|_| None).collect();
@@ -143,17 +143,17 @@ pub fn assign(sockets: Option<Vec<InheritedListener>>, addresses: &mut Addresses
             *found = sockets.iter_mut().find(fits).and_then(Option::take);
         }
     }
-    let mut doors = Doors::default();
+    let mut ready = ListeningSockets::default();
     let without = places.iter().zip(&found).filter(|(_, found)| found.is_none());
     let left = sockets.iter().flatten().map(|socket| &socket.place);
-    doors.crossed = CrossedSockets::of(without.clone().map(|(place, _)| place), left);
-    doors.notes.extend(without.map(|(place, _)| {
+    ready.crossed = CrossedSockets::of(without.clone().map(|(place, _)| place), left);
+    ready.notes.extend(without.map(|(place, _)| {
         format!(
             "{place}: the process that keeps the listening sockets has none with this address, so hosts are refused here while the \
              server restarts; add ListenStream={place} to openraid.socket, or start `serve --keep-listening` again"
         )
     }));
-    doors.notes.extend(sockets.into_iter().flatten().map(|socket| {
+    ready.notes.extend(sockets.into_iter().flatten().map(|socket| {
         let place = socket.place;
         format!(
             "{place}: a socket with this address came with the start, and neither the command line nor the configuration file names \
@@ -166,25 +166,25 @@ pub fn assign(sockets: Option<Vec<InheritedListener>>, addresses: &mut Addresses
         if let ListenPlace::Tcp(address) = &kept.place {
             *listen = Listen::Tcp(*address);
         }
-        doors.plain.push(kept);
+        ready.plain.push(kept);
     }
     let failed = |error: std::io::Error| Failure::failed(format!("a socket that came with the start: {error}"));
     for address in &mut addresses.nbd_tls {
         let Some(kept) = found.next().flatten() else { continue };
         let listener = kept.to_std().map_err(failed)?;
         *address = listener.local_addr().map_err(failed)?;
-        doors.nbd_tls.push(listener);
+        ready.nbd_tls.push(listener);
     }
     for address in &mut addresses.nvme {
         let Some(kept) = found.next().flatten() else { continue };
         if let ListenPlace::Tcp(kept) = &kept.place {
             *address = *kept;
         }
-        doors.plain.push(kept);
+        ready.plain.push(kept);
     }
     let http = found.next().flatten().map(|kept| kept.to_std().map(Arc::new)).transpose();
-    doors.http = http.map_err(failed)?;
-    Ok(doors)
+    ready.http = http.map_err(failed)?;
+    Ok(ready)
 }
 
 fn is_same(place: &ListenPlace, socket: &ListenPlace) -> bool {
@@ -230,12 +230,12 @@ mod tests {
         let other = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 1));
         let nbd = vec![Listen::Tcp(any), Listen::Tcp(other)];
         let mut addresses = Addresses { nbd, nbd_tls: vec![first], ..Addresses::default() };
-        let doors = assign(Some(vec![one, two, three]), &mut addresses).expect("descriptors");
+        let ready = assign(Some(vec![one, two, three]), &mut addresses).expect("descriptors");
         // Port 0 comes last, and does not take the socket of TLS.
         assert_eq!(addresses.nbd, [Listen::Tcp(second), Listen::Tcp(other)]);
-        assert_eq!(doors.plain.iter().map(|kept| kept.place.clone()).collect::<Vec<_>>(), [ListenPlace::Tcp(second)]);
-        assert_eq!(doors.nbd_tls[0].local_addr().expect("bound"), first);
-        let [without, left] = doors.notes.as_slice() else { panic!("{:?}", doors.notes) };
+        assert_eq!(ready.plain.iter().map(|kept| kept.place.clone()).collect::<Vec<_>>(), [ListenPlace::Tcp(second)]);
+        assert_eq!(ready.nbd_tls[0].local_addr().expect("bound"), first);
+        let [without, left] = ready.notes.as_slice() else { panic!("{:?}", ready.notes) };
         assert!(without.starts_with("127.0.0.2:1: ") && without.contains("ListenStream=127.0.0.2:1"), "{without}");
         assert!(left.starts_with(&format!("{third}: ")) && left.contains("get no answer"), "{left}");
         let mut none = Addresses { nbd: vec![Listen::Tcp(any)], ..Addresses::default() };

@@ -9,11 +9,11 @@ const TICKS_MAX: u32 = 3;
 
 /// The notices that wait, in their order.
 #[derive(Default)]
-pub struct UnnamedNotices {
+pub struct EarlyNotices {
     waiting: Vec<(u32, ArrayId, ServiceEvent)>,
 }
 
-impl UnnamedNotices {
+impl EarlyNotices {
     /// Hold the notice of an array without a name. Any other event is returned.
     pub fn hold(&mut self, event: ServiceEvent, is_named: impl Fn(ArrayId) -> bool) -> Option<ServiceEvent> {
         match event {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_notice_waits_for_the_name_of_its_array_but_not_for_ever() {
-        let mut unnamed = UnnamedNotices::default();
+        let mut unnamed = EarlyNotices::default();
         let is_first = |array: ArrayId| array == ArrayId(1);
         assert!(unnamed.hold(notice(1, NoticeKind::ResyncStarted), is_first).is_some(), "it has a name");
         assert!(unnamed.hold(notice(2, NoticeKind::JournalLost), is_first).is_some(), "it needs no name");

@@ -1,5 +1,7 @@
 //! New arrays: from the user's request to the engine's command, checked before anything is written.
 
+pub mod wiping;
+
 use openraid_core::array::assemble::Assembly;
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_format::{
@@ -11,10 +13,10 @@ use openraid_runtime::ServiceHandle;
 use openraid_sys::clock;
 use openraid_units::{ArrayLevel, Bytes, DriveId, Sectors};
 
-use crate::causes::Cause;
 use crate::exit::Failure;
 use crate::members::MISSING;
-use crate::sets;
+use crate::on_disk::sets;
+use crate::service_exit::Cause;
 use crate::words;
 
 /// mdadm's own default.

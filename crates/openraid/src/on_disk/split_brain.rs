@@ -1,13 +1,13 @@
 //! The two halves of a split array: each ran without the other, so a person must choose the one that is served
-//! ([decision](../../../docs/decisions/array-start.md#split-arrays)).
+//! ([decision](../../../../docs/decisions/array-start.md#split-arrays)).
 
 use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
 use openraid_format::Superblock;
 use openraid_runtime::member::ProbedMember;
 use openraid_status::shell::command;
 
+use crate::on_disk::sets::{self, SetPlan};
 use crate::quantity::utc;
-use crate::sets::{self, SetPlan};
 
 /// Two halves that could each be the array.
 #[derive(Clone, Debug)]

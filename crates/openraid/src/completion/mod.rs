@@ -32,8 +32,8 @@ pub fn attend(command: impl Fn() -> Command) {
 pub fn script(shell: Shell) -> Vec<u8> {
     let bytes = |text: &str| text.replace("openraid", program()).into_bytes();
     match shell {
-        Shell::Bash => return bytes(include_str!("completion/bash.sh")),
-        Shell::Zsh => return bytes(include_str!("completion/zsh.sh")),
+        Shell::Bash => return bytes(include_str!("bash.sh")),
+        Shell::Zsh => return bytes(include_str!("zsh.sh")),
         _ => {}
     }
     let mut script = Vec::new();

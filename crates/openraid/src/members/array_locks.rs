@@ -1,6 +1,6 @@
 //! Arrays that this process uses: members are opened for writing only by the one process that holds the lock of their
 //! array, and only if no other program holds another member of it
-//! ([decision](../../../docs/decisions/array-start.md#one-process-for-an-array)).
+//! ([decision](../../../../docs/decisions/array-start.md#one-process-for-an-array)).
 //!
 //! ```text
 //!  look at the members --> lock the arrays --> open --> refuse arrays of which a member is held elsewhere
@@ -18,8 +18,8 @@ use openraid_units::Nanos;
 
 use crate::exit::{About, ArrayLabel, Failure, Obstacle};
 use crate::members::{is_memory, open_some, options, spec, OpenReport};
+use crate::on_disk::sets;
 use crate::registry::Registry;
-use crate::sets;
 
 /// Maximum time to look at members before their arrays are locked. Slower members are opened, closed for the lock, and opened
 /// again.

@@ -1,5 +1,9 @@
 //! Members as the user names them: made absolute, opened, probed.
 
+pub mod array_locks;
+pub mod room;
+pub mod taken_by_md;
+
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -15,7 +19,6 @@ use openraid_units::{Bytes, Nanos, Sectors};
 use crate::exit::{Exit, Failure, Obstacle};
 use crate::quantity::counted;
 use crate::registry::{RegisteredArray, Registry};
-use crate::taken_by_md;
 
 /// The word for a slot without a member.
 pub const MISSING: &str = "missing";

@@ -7,8 +7,8 @@ use openraid_runtime::service::{ArrayView, ServiceStatus};
 use openraid_status::care::{MemberCheckModel, PastCheckModel, SetHistoryModel};
 use serde::{Deserialize, Serialize};
 
-use crate::checks::CheckModel;
 use crate::exit::Failure;
+use crate::history::last_checks::CheckModel;
 use crate::model::ArrayModel;
 use crate::registry::Registry;
 
@@ -123,7 +123,7 @@ impl CheckHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::{CheckWord, OutcomeModel};
+    use crate::history::last_checks::{CheckWord, OutcomeModel};
 
     #[test]
     fn an_end_takes_the_place_of_its_beginning_and_old_checks_go_first() {

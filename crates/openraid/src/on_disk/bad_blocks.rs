@@ -12,7 +12,7 @@ use openraid_runtime::member::ProbedMember;
 use openraid_status::shell::{command, command_with};
 use openraid_units::{Bytes, MemberLba, Sectors, SetLba, Slot};
 
-use crate::sets::{plan, SetPlan};
+use crate::on_disk::sets::{plan, SetPlan};
 
 /// A range of addresses that a slot's log excludes: of the members, or of the set.
 type ExcludedRange = (u64, u64, Slot);

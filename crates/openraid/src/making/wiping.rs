@@ -10,8 +10,8 @@ use openraid_runtime::service::ServiceError;
 use openraid_runtime::ServiceHandle;
 use openraid_units::{ArrayId, Bytes, Sectors};
 
-use crate::causes::Cause;
 use crate::exit::Failure;
+use crate::service_exit::Cause;
 
 /// Bytes to zero at a signature that is not md's: libblkid looks at no longer structure.
 const SIGNATURE_BYTES: u64 = 4096;

@@ -11,9 +11,9 @@ use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
 use crate::exit::ArrayLabel;
+use crate::on_disk::split_brain::at_text;
 use crate::quantity::counted;
 use crate::server::members::contents;
-use crate::split_brain::at_text;
 
 /// The members of one array.
 #[derive(Debug)]
@@ -232,7 +232,7 @@ fn next_step(member: &ProbedMember) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hostile::{hostile_sets, member};
+    use crate::on_disk::hostile::{hostile_sets, member};
     use openraid_units::Slot;
 
     #[test]

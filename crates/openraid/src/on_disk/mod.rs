@@ -1,0 +1,9 @@
+//! What stands on members that are not served: the sets that they form, and signs that something in it is wrong.
+
+pub mod bad_blocks;
+#[cfg(test)]
+pub mod hostile;
+pub mod lockless;
+pub mod logical_blocks;
+pub mod sets;
+pub mod split_brain;
