@@ -90,7 +90,7 @@ pub fn core_sources(files: &[SourceFile]) -> Vec<(String, String)> {
 
 /// Is a file only for tests and benchmarks?
 fn is_test(path: &str) -> bool {
-    path.ends_with("tests.rs") || path.ends_with("/bench.rs")
+    path.ends_with("tests.rs") || path.ends_with("/fixture.rs")
 }
 
 fn code_of(text: &str) -> Vec<char> {

@@ -17,26 +17,26 @@ mod background;
 pub mod cache;
 mod call;
 mod controller;
-#[cfg(test)]
-mod draws;
 pub mod events;
 mod frames;
 pub mod geometry;
 mod io;
 pub mod journal;
 pub mod limits;
-pub mod news;
+pub mod notice_text;
 pub mod occupancy;
 mod per;
 pub mod planted;
 mod ppl;
 pub mod reason;
+pub mod request_steps;
 mod requests;
 pub mod scrub;
 pub mod settings;
 mod slab;
 pub mod slots;
-pub mod steps;
+#[cfg(test)]
+mod test_random;
 mod trace;
 
 pub use actions::Actions;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use openraid_units::{ArrayId, Instant, SetId};
 
 use crate::reason::{Reason, TraceEntry};
-use crate::steps::{OpName, Step, StepEvent, StepSubject, Steps};
+use crate::request_steps::{OpName, Step, StepEvent, StepSubject, Steps};
 
 /// The sets, as far as the trace and notices need them.
 pub(crate) trait TracedSets {

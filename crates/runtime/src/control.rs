@@ -11,7 +11,7 @@ use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, Queu
 use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::occupancy::{DriveLoad, Occupied};
 use openraid_core::reason::TraceEntry;
-use openraid_core::steps::Step;
+use openraid_core::request_steps::Step;
 use openraid_core::{Actions, Controller};
 use openraid_format::Superblock;
 use openraid_sys::clock;

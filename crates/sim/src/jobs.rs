@@ -8,10 +8,10 @@ use openraid_core::events::Verdict;
 use openraid_parity::{Kernels, ParityChange, SECTOR_BYTES};
 use openraid_units::PoolOffset;
 
-use crate::claims::{Claims, Ticket};
+use crate::bytes_in_flight::{BytesInFlight, Ticket};
 
 /// Claim the bytes that the job reads and writes.
-pub fn claim(ticket: Ticket, job: &ParityJob, columns: &[JobColumn], claims: &mut Claims) {
+pub fn claim(ticket: Ticket, job: &ParityJob, columns: &[JobColumn], claims: &mut BytesInFlight) {
     let len = u64::from(job.len);
     let syndromes = [job.p, job.q];
     let syndromes = syndromes.iter().flatten();

@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod claims;
+pub mod bytes_in_flight;
 pub mod digest;
 pub mod drive;
 pub mod fault;

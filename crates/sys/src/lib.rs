@@ -20,6 +20,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("openraid-sys speaks to the Linux kernel only");
 
+mod address_reuse;
 mod buffer;
 pub mod clock;
 mod command;
@@ -50,11 +51,11 @@ mod ring;
 mod room_wait;
 mod signals;
 mod table;
-mod takeover;
 mod thin_pool;
 mod threads;
 mod uevents;
 
+pub use address_reuse::{listen_patiently, LEAVING_TIME_MAX, TAKEN_TIME_MAX};
 pub use buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 pub use command::{DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
 pub use descriptors::{raise_descriptor_limit, take_descriptor};
@@ -82,6 +83,5 @@ pub use pool::{FramePool, HugePages, PoolOptions, PoolRange, DISJOINT_READS_MAX,
 pub use process::{give_way, help_writing_back};
 pub use random::fill_random;
 pub use signals::{ProcessSignal, Signals};
-pub use takeover::{listen_patiently, LEAVING_TIME_MAX, TAKEN_TIME_MAX};
 pub use thin_pool::thin_pool;
 pub use uevents::{DeviceEvents, DeviceNews};

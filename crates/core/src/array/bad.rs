@@ -194,7 +194,7 @@ const fn entries_of(sectors: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draws::draws;
+    use crate::test_random::draws;
 
     /// Against a map with one flag for each sector: entered sectors are bad, removed ones are good, and when the log is
     /// full, too many sectors are bad rather than too few.

@@ -281,7 +281,7 @@ pub(crate) fn grow_roles(roles: &RoleTable, number: u32) -> RoleTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::bench::metadata;
+    use crate::array::fixture::metadata;
 
     /// Write all requested generations. Returns for each the number by which it raises `events`.
     fn write(metadata: &mut Metadata) -> Vec<u64> {

@@ -1,14 +1,14 @@
 //! A set changes its shape: what its members, its superblocks and its map say of that. `background/reshape.rs` decides when,
-//! and takes each begin and end through a pair of generations; `superblock_io.rs` writes a generation to half of the members,
+//! and takes each begin and end through a pair of generations; `metadata_io.rs` writes a generation to half of the members,
 //! then to the other half.
 
 use alloc::vec::Vec;
 use openraid_format::{FeatureMap, MdLevel, Superblock};
 use openraid_units::{DriveLba, Sectors, SetLba, Slot};
 
+use super::metadata_io::member_superblock;
 use super::reshape_plan::{has_new_data_area, ReshapePlan};
 use super::set::{Member, Seat, Set, SlotMembers};
-use super::superblock_io::member_superblock;
 use crate::admin::MemberState;
 use crate::geometry::shape::{Shape, Side};
 use crate::geometry::takeover::Takeover;

@@ -9,7 +9,7 @@ pub(crate) mod reshape;
 pub(crate) mod reshape_state;
 pub(crate) mod scrub;
 pub(crate) mod set_tasks;
-pub(crate) mod start;
+pub(crate) mod task_start;
 
 use self::course::Course;
 use crate::geometry::shape::Side;

@@ -27,7 +27,7 @@ use crate::array::reshape_plan::PlanKind;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::background::pace::keep_minimum;
-use crate::background::start::is_task_due;
+use crate::background::task_start::is_task_due;
 use crate::call::Call;
 use crate::geometry::change::ShapeChange;
 use crate::geometry::shape::Side;

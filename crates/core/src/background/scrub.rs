@@ -8,7 +8,7 @@ use crate::admin::{AdminError, AdminOutcome, TaskKind};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
-use crate::background::start::put_task;
+use crate::background::task_start::put_task;
 use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::state::op::Op;

@@ -138,7 +138,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::bench::{Bench, SET};
+    use crate::cache::fixture::{Bench, SET};
     use crate::geometry::shape::Side;
     use crate::geometry::Level;
 

@@ -325,7 +325,7 @@ mod tests {
     use openraid_units::Slot;
 
     use super::*;
-    use crate::cache::bench::{Bench, SET};
+    use crate::cache::fixture::{Bench, SET};
     use crate::geometry::Level;
 
     /// A unit with eight dirty sectors, of which `written` are on the members, ends: its state, if it is still dirty.

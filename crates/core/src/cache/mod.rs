@@ -10,10 +10,10 @@
 //! This module decides; the lists are in [`lines`] and [`units`].
 
 mod bands;
-#[cfg(test)]
-mod bench;
 pub(crate) mod destage;
 pub mod figures;
+#[cfg(test)]
+mod fixture;
 mod glance;
 pub(crate) mod lines;
 mod list;

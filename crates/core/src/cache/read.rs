@@ -12,10 +12,10 @@ use crate::call::Call;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::requests::piece::Cached;
 use crate::requests::Requests;
 use crate::slab::NONE;
-use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// Maximum number of lines that one call considers, so that the actions have room.
@@ -259,7 +259,7 @@ fn wait_for_ahead(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::bench::{Bench, SET};
+    use crate::cache::fixture::{Bench, SET};
     use crate::events::RequestKind;
     use crate::geometry::Level;
 

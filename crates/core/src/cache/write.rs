@@ -26,9 +26,9 @@ use crate::journal::log::Log;
 use crate::journal::session::{ask_for_session, is_session_ending};
 use crate::journal::Journal;
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::requests::piece::Cached;
 use crate::requests::Requests;
-use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// Maximum number of lines into which one call puts a piece, so that the actions have room.
@@ -324,7 +324,7 @@ pub(crate) fn meets_direct_write(ops: &Ops, sets: &Sets, id: SetId, number: u64)
 mod tests {
     use super::*;
     use crate::admin::Policy;
-    use crate::cache::bench::{Bench, SET, WRITE};
+    use crate::cache::fixture::{Bench, SET, WRITE};
     use crate::geometry::shape::Side;
     use crate::geometry::Level;
     use crate::io::state::op::DestageData;

@@ -4,7 +4,7 @@ use crate::admin::NewMember;
 use crate::array::assemble::Assembly;
 use crate::array::used_size::UsedSize;
 use crate::events::DriveInfo;
-use crate::journal::found::FoundJournal;
+use crate::journal::found_journal::FoundJournal;
 use crate::scrub::ScrubMode;
 use crate::settings::Policy;
 use alloc::vec::Vec;

@@ -10,7 +10,7 @@ use crate::admin::{AdminError, AdminOutcome, NewMember};
 use crate::array::append::plan_append;
 use crate::array::reshape_plan::ReshapePlan;
 use crate::array::set::Set;
-use crate::array::start::rows_max_of;
+use crate::array::set_start::rows_max_of;
 use crate::background::reshape_state::ReshapeTask;
 use crate::controller::Controller;
 use crate::geometry::shape::Side;

@@ -19,10 +19,10 @@ use crate::geometry::units::LINE_SECTORS;
 use crate::io::state::footprint::narrow;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::requests::piece::Cached;
 use crate::requests::piece::PieceEntry;
 use crate::slab::NONE;
-use crate::steps::StepEvent;
 
 impl Controller {
     /// The cache's answer for a part of a piece, which lies in one set.

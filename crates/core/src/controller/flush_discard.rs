@@ -9,9 +9,9 @@ use crate::events::RequestKind;
 use crate::io::state::ended::EndedFor;
 use crate::io::state::op::Op;
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::requests::flush_discard::discard_op;
 use crate::requests::progress::Synced;
-use crate::steps::StepEvent;
 
 impl Controller {
     /// Make the next operation of the first request without payload (flush or discard); true if something changed.

@@ -22,7 +22,7 @@ use crate::array::sets::Signal;
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
-use crate::ppl::start::prepare_log;
+use crate::ppl::recovery::prepare_log;
 use crate::reason::FailReason;
 
 impl Controller {

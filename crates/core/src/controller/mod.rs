@@ -14,18 +14,18 @@ mod adapt;
 mod admin_command;
 mod admin_queue;
 mod append_command;
+mod array_start;
 mod cached_write;
 mod commands;
 mod destage;
 mod flush_discard;
-mod gather;
+mod gathered_op;
 mod marks;
 mod member_commands;
 mod parts;
+mod piece_ops;
 mod request;
 mod reshape_command;
-mod split;
-mod start;
 mod status;
 mod waiting;
 
@@ -46,7 +46,7 @@ use crate::events::{BlockRequest, CommandError, Completion, DriveError, QueueFul
 use crate::frames::Pool;
 use crate::io::state::command::JournalWork;
 use crate::io::state::command::{Command, Owner};
-use crate::io::state::ended::{EndedFor, EndedOps, News};
+use crate::io::state::ended::{EndedFor, EndedOps, OpReport};
 use crate::io::state::ops::Ops;
 use crate::io::steps::held::wake_for_room;
 use crate::io::steps::step::on_job;
@@ -56,7 +56,7 @@ use crate::journal::session::Unprotected;
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError};
 use crate::ppl::log::{on_log_written, on_ppl_flushed, pump_logs};
-use crate::ppl::start::on_ppl_setup;
+use crate::ppl::recovery::on_ppl_setup;
 use crate::reason::TraceEntry;
 use crate::requests::piece::PieceEntry;
 use crate::requests::Requests;
@@ -431,7 +431,7 @@ impl Controller {
             }
         }
         if cfg!(debug_assertions) {
-            assert!(!self.sets.has_signal() && self.ended.is_empty(), "news are handed on at once");
+            assert!(!self.sets.has_signal() && self.ended.is_empty(), "reports are handed on at once");
             let forgotten = self.op_io(actions).find_forgotten();
             assert!(forgotten.is_none(), "an operation waits for a state that has come: {forgotten:?}");
         }
@@ -450,24 +450,26 @@ impl Controller {
     /// Hand on what operations report, in order.
     #[inline(always)]
     fn hand_news_on(&mut self) {
-        while let Some(news) = self.ended.take_news() {
-            self.on_news(news);
+        while let Some(report) = self.ended.take_report() {
+            self.on_report(report);
         }
         self.ended.note_rest();
     }
 
     #[inline(never)]
-    fn on_news(&mut self, news: News) {
-        match news {
-            News::Failed(piece, error) => self.requests.piece_mut(piece).note_error(Some(error)),
-            News::ReadAgain { piece, abandons_frames } => self.requests.piece_mut(piece).read_again(abandons_frames),
-            News::Stale(set, range) => self.cache.forget_written(&self.sets, set, range),
-            News::MayContinue => self.requests.wake_others(),
-            News::FramesBack => self.requests.frames_came_back(),
+    fn on_report(&mut self, report: OpReport) {
+        match report {
+            OpReport::Failed(piece, error) => self.requests.piece_mut(piece).note_error(Some(error)),
+            OpReport::ReadAgain { piece, abandons_frames } => {
+                self.requests.piece_mut(piece).read_again(abandons_frames)
+            }
+            OpReport::Stale(set, range) => self.cache.forget_written(&self.sets, set, range),
+            OpReport::MayContinue => self.requests.wake_others(),
+            OpReport::FramesBack => self.requests.frames_came_back(),
         }
     }
 
-    /// Hand on the news and the ends of operations.
+    /// Hand on the reports and the ends of operations.
     #[inline(always)]
     fn hand_on_ended(&mut self, actions: &mut Actions) {
         if self.ended.is_empty() {

@@ -11,12 +11,12 @@ use crate::events::HostGone;
 use crate::events::RequestKind;
 use crate::io::state::ended::EndedFor;
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::requests::request::check;
 use crate::requests::request::AfterOp;
 use crate::requests::request::NextPiece;
 use crate::requests::starved::Starved;
 use crate::requests::transfer::TransferEnd;
-use crate::steps::StepEvent;
 
 impl Controller {
     /// Admit a request: check it against its array, then let it wait for frames.

@@ -11,7 +11,7 @@ use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome, MemberState};
 use crate::array::reshape_plan::{plan_reshape, plan_resize, PlanKind, Present, ReshapeGoal, ReshapePlan};
 use crate::array::set::{Member, Set};
-use crate::array::start::rows_max_of;
+use crate::array::set_start::rows_max_of;
 use crate::array::used_size::SizeError;
 use crate::background::reshape_state::ReshapeTask;
 use crate::call::Call;

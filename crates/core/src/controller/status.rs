@@ -22,7 +22,7 @@ use crate::journal::session::may_be_in_journal;
 use crate::limits::STEPS_MAX;
 use crate::occupancy::Occupied;
 use crate::planted::Flaw;
-use crate::steps::Step;
+use crate::request_steps::Step;
 
 impl Controller {
     /// Work of a drive since it was attached, at this time, which is not before that of the last `advance`.

@@ -18,8 +18,8 @@ mod linear;
 mod mirror;
 mod parity;
 mod rotation;
+mod row_segments;
 pub(crate) mod shape;
-mod split;
 mod striped;
 pub(crate) mod takeover;
 pub(crate) mod units;
@@ -30,7 +30,7 @@ pub use linear::Linear;
 pub use mirror::{CopyIter, Mirror};
 pub use parity::{Parity, Row, StripeRole};
 pub use rotation::Rotation;
-pub use split::{RowSegment, Split};
+pub use row_segments::{RowSegment, Split};
 pub use striped::{Striped, StripedLayout};
 
 use crate::limits::MEMBERS_MAX;

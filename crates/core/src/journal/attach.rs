@@ -6,11 +6,11 @@ use openraid_format::{JournalArrayState, JournalRecord, JournalSuperblock, LogPl
 use openraid_units::{DriveId, Sectors};
 
 use super::devices::{Device, DeviceState};
-use super::found::JOURNAL_SET;
-pub use super::found::{FoundEntry, FoundJournal, KeptEntry};
+use super::found_journal::JOURNAL_SET;
+pub use super::found_journal::{FoundEntry, FoundJournal, KeptEntry};
 use super::join::JournalJoin;
 use super::log::{Entry, KEPT_MAX};
-use super::position::Positions;
+use super::older_log::Positions;
 use super::{Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::changes::Change;

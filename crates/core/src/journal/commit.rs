@@ -22,7 +22,7 @@ use crate::io::state::command::WindowUser;
 use crate::io::state::command::{JournalWork, JournalWrite};
 use crate::io::state::ops::Ops;
 use crate::journal::devices::has_room;
-use crate::steps::StepEvent;
+use crate::request_steps::StepEvent;
 use crate::trace::Trace;
 
 impl Journal {

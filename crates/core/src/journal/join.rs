@@ -37,7 +37,7 @@ use crate::io::state::command::Command;
 use crate::io::state::command::JournalWrite;
 use crate::io::state::command::WindowUser;
 use crate::journal::devices::{has_room, notice_journal};
-use crate::journal::found::JOURNAL_SET;
+use crate::journal::found_journal::JOURNAL_SET;
 use crate::journal::window::SILENT;
 use crate::planted::Flaw;
 

@@ -17,7 +17,7 @@ use openraid_format::{JournalSuperblock, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::superblocks::unfinished;
-use crate::journal::found::FoundJournal;
+use crate::journal::found_journal::FoundJournal;
 
 /// The log is copied in pieces of this size.
 const PIECE: Sectors = Sectors::mib(1);

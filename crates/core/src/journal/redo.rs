@@ -31,8 +31,8 @@ use crate::journal::session::ask_for_session;
 use crate::journal::set_journal::{Session, SetState};
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::slots::SlotSet;
-use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// Members of a set with parity that the journal protects: a write past the cache over all columns has a revoke and a redo

@@ -414,7 +414,7 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draws::draws;
+    use crate::test_random::draws;
 
     fn source(from: u64, sequence: u64) -> Option<Source> {
         Some(Source { from: DriveLba(from), sequence })

@@ -25,7 +25,7 @@ use crate::geometry::units::unit_at;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::io::state::command::Command;
 use crate::io::state::command::WindowUser;
-use crate::journal::found::{FoundEntry, FoundJournal, KeptEntry};
+use crate::journal::found_journal::{FoundEntry, FoundJournal, KeptEntry};
 use crate::journal::window::SILENT;
 
 /// Why a set is not started whose data does not fit.

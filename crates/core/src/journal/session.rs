@@ -29,7 +29,7 @@ use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::io::state::command::Owner;
-use crate::journal::reached::record_position;
+use crate::journal::record_position::record_position;
 use crate::journal::set_journal::Reached;
 use crate::planted::Flaw;
 

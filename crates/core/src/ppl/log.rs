@@ -19,10 +19,10 @@ use crate::io::state::wait::Wait;
 use crate::io::state::wait::{Gate, Hindrance};
 use crate::planted::{Flaw, Planted};
 use crate::ppl::area::{log_keepers, record_for, write_area};
-use crate::ppl::start::write_log_header;
+use crate::ppl::recovery::write_log_header;
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::slots::SlotSet;
-use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// The rows of an operation's record are on the members.

@@ -25,8 +25,8 @@
 
 pub(crate) mod area;
 pub(crate) mod log;
+pub(crate) mod recovery;
 mod slot_log;
-pub(crate) mod start;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

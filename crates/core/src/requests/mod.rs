@@ -11,7 +11,7 @@ pub(crate) mod piece;
 pub(crate) mod progress;
 mod queues;
 pub(crate) mod request;
-mod split;
+mod split_piece;
 pub(crate) mod starved;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Pieces of host requests: their states. `request.rs` and `split.rs` do the work on them.
+//! Pieces of host requests: their states. `request.rs` and `split_piece.rs` do the work on them.
 
 use core::fmt;
 use openraid_units::{Bytes, PoolOffset, Sectors, SetId, SetLba};

@@ -8,8 +8,8 @@ use crate::actions::{Actions, Direction, JobKind, ReplyStatus, Transfer};
 use crate::array::volume::Arrays;
 use crate::events::{HostGone, RequestKind};
 use crate::frames::Frames;
+use crate::request_steps::StepEvent;
 use crate::slab::Key;
-use crate::steps::StepEvent;
 use crate::trace::Trace;
 
 /// The meaning of the end of a transfer.

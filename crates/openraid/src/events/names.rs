@@ -9,7 +9,7 @@ use super::Severity;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The engine's notices.
-const NOTICES: &str = include_str!("../../../core/src/news.rs");
+const NOTICES: &str = include_str!("../../../core/src/notice_text.rs");
 
 /// The names that the engine's notices have.
 fn of_engine() -> Vec<&'static str> {

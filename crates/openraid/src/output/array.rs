@@ -16,7 +16,7 @@ use crate::quantity::{counted, human, human_rate, human_seconds, utc};
 
 use openraid_status::shell::command;
 
-pub use openraid_core::news::VOLATILE;
+pub use openraid_core::notice_text::VOLATILE;
 
 /// An array in one line.
 pub fn title(array: &ArrayModel) -> String {

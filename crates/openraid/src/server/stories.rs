@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use openraid_core::limits::STEPS_MAX;
-use openraid_core::steps::StepEvent;
+use openraid_core::request_steps::StepEvent;
 use openraid_runtime::service::ServiceStatus;
 use openraid_status::shell::command_with;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use openraid_core::steps::{OpName, Step, StepEvent, StepOwner, StepSubject};
+use openraid_core::request_steps::{OpName, Step, StepEvent, StepOwner, StepSubject};
 use openraid_units::{ArrayId, SetId};
 
 /// Whose story it is.
@@ -144,7 +144,7 @@ mod tests {
     use openraid_core::actions::ReplyStatus;
     use openraid_core::events::RequestKind;
     use openraid_core::reason::Reason;
-    use openraid_core::steps::{StepPlace, Work};
+    use openraid_core::request_steps::{StepPlace, Work};
     use openraid_units::{ArrayOffset, Instant, Sectors};
 
     fn steps(list: &[(StepSubject, StepEvent)]) -> Vec<Step> {

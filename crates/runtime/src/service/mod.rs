@@ -24,7 +24,7 @@ use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_core::array::reshape_plan::{ReshapeGoal, ReshapePlan};
 use openraid_core::limits::Limits;
 use openraid_core::reason::TraceEntry;
-use openraid_core::steps::Step;
+use openraid_core::request_steps::Step;
 use openraid_format::{Superblock, Uuid};
 pub use openraid_nvme::{AllowedHosts, Nqn, PathState};
 use openraid_sys::{

@@ -9,7 +9,7 @@ use openraid_core::admin::{
 use openraid_core::array::reshape_plan::{ReshapeGoal, ReshapePlan};
 use openraid_core::occupancy::Occupied;
 use openraid_core::reason::TraceEntry;
-use openraid_core::steps::Step;
+use openraid_core::request_steps::Step;
 use openraid_format::Superblock;
 use openraid_sys::ProcessSignal;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos};

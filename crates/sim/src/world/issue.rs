@@ -7,7 +7,7 @@ use openraid_core::events::{Completion, HostGone, Verdict};
 use openraid_units::{PoolOffset, Tag};
 
 use super::{InFlight, World};
-use crate::claims::Ticket;
+use crate::bytes_in_flight::Ticket;
 use crate::digest::fingerprint;
 use crate::drive::memory::{Issue, Payload};
 use crate::fault::planted::{Fate, PlantedBug};

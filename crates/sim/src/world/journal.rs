@@ -1,7 +1,7 @@
 //! A journal in a simulated machine: created, found again after a power cut, opened.
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, JournalStatus};
-use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
+use openraid_core::journal::find_device::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
 use openraid_core::journal::mirror_resync::{ResyncPlan, ResyncStep};
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, DriveLba, Sectors};

@@ -28,7 +28,7 @@ use openraid_core::Controller;
 use openraid_parity::Kernels;
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Sectors, Tag, Token};
 
-use crate::claims::{Claims, Ticket};
+use crate::bytes_in_flight::{BytesInFlight, Ticket};
 use crate::digest::Digest;
 use crate::drive::{DriveSpec, Latency, MemoryDrive};
 use crate::fault::planted::{Bug, PlantedBug};
@@ -120,7 +120,7 @@ pub struct World {
     actions: Actions,
     kernels: Kernels,
     pool: Vec<u8>,
-    claims: Claims,
+    claims: BytesInFlight,
     drives: Vec<Option<MemoryDrive>>,
     /// For each drive, the model that gives the ends of its commands, if there is one.
     paces: Vec<Option<AnyDrive>>,
@@ -180,7 +180,7 @@ impl World {
             actions: Actions::new(&spec.limits),
             kernels: Kernels::detect(),
             pool: new_pool(&spec.limits),
-            claims: Claims::new(spec.limits.pool.get()),
+            claims: BytesInFlight::new(spec.limits.pool.get()),
             drives: Vec::new(),
             paces: Vec::new(),
             now: Instant::ZERO,

@@ -3,7 +3,7 @@
 use openraid_units::{DriveId, Tag};
 
 use super::{InFlight, World};
-use crate::claims::Ticket;
+use crate::bytes_in_flight::Ticket;
 use openraid_drives::{AnyDrive, DriveModel};
 
 impl World {

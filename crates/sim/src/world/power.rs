@@ -6,7 +6,7 @@ use openraid_core::Controller;
 use openraid_units::{DriveId, Token};
 
 use super::{new_pool, Host, World};
-use crate::claims::Claims;
+use crate::bytes_in_flight::BytesInFlight;
 use crate::record::Record;
 
 impl World {
@@ -88,7 +88,7 @@ impl World {
             self.claims.clear();
             self.actions.clear();
         } else {
-            (self.pool, self.claims) = (new_pool(&limits), Claims::new(limits.pool.get()));
+            (self.pool, self.claims) = (new_pool(&limits), BytesInFlight::new(limits.pool.get()));
             self.actions = Actions::new(&limits);
             self.spec.limits = limits.clone();
         }

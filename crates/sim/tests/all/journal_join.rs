@@ -6,7 +6,7 @@ use crate::support::{seeds, soak, Case};
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};
 use openraid_core::events::DriveError;
-use openraid_core::journal::find::FindError;
+use openraid_core::journal::find_device::FindError;
 use openraid_format::{journal_superblock_lba, JournalError, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;

@@ -4,7 +4,7 @@
 use crate::support::journalled::Journalled;
 use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminCommand, FoundJournal};
-use openraid_core::journal::find::FindError;
+use openraid_core::journal::find_device::FindError;
 use openraid_format::JournalError;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::journal::{JournalFault, ResyncResult};

@@ -4,7 +4,7 @@ use crate::support::journalled::Journalled;
 use openraid_core::actions::{DriveOp, JobKind};
 use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
-use openraid_core::steps::{Step, StepEvent, StepSubject};
+use openraid_core::request_steps::{Step, StepEvent, StepSubject};
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::Sectors;
 

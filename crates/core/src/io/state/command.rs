@@ -6,9 +6,9 @@ use openraid_units::{DriveId, DriveLba, Instant, Sectors, SetId, Slot, Tag, TagK
 
 use crate::actions::{Data, DriveCommand, DriveOp, IoClass};
 use crate::frames::Run;
+use crate::request_steps::StepEvent;
 use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;
-use crate::steps::StepEvent;
 
 /// The owner of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -143,7 +143,7 @@ fn merge(nodes: &mut [Node], low: u32, high: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draws::draws;
+    use crate::test_random::draws;
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 

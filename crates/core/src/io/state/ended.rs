@@ -1,6 +1,6 @@
 //! The way up from operations: what they report to the layers above, and the operations that are over. The journal
 //! reports the pieces whose entry is durable in the same way. The controller hands everything on before the next
-//! operation moves, news first: a piece knows its errors when its last part ends.
+//! operation moves, reports first: a piece knows its errors when its last part ends.
 
 use alloc::collections::VecDeque;
 use openraid_units::{Sectors, SetId, SetLba};
@@ -49,7 +49,7 @@ impl Past {
 
 /// What an operation reports while it is in work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum News {
+pub(crate) enum OpReport {
     /// A part of a piece has failed.
     Failed(u32, ReplyStatus),
     /// A piece must be read again: with other frames, if a command that was given up may still write to these.
@@ -62,16 +62,16 @@ pub(crate) enum News {
     FramesBack,
 }
 
-/// Maximum number of news of one call: an operation reports a range for each member, and a few things besides.
-const NEWS_MAX: usize = MEMBERS_MAX as usize + 8;
+/// Maximum number of reports of one call: an operation reports a range for each member, and a few things besides.
+const REPORTS_MAX: usize = MEMBERS_MAX as usize + 8;
 
 /// See the module header. First in, first out.
 #[derive(Debug)]
 pub(crate) struct EndedOps {
-    /// Are there news, or ends of others? One look tells it, because nearly always there are none.
+    /// Are there reports, or ends of others? One look tells it, because nearly always there are none.
     has_rare: bool,
-    news: VecDeque<News>,
-    /// Nearly all entries: pieces with an operation, or a wait for the journal, that is over. Their errors are news.
+    reports: VecDeque<OpReport>,
+    /// Nearly all entries: pieces with an operation, or a wait for the journal, that is over. Their errors are reports.
     pieces: Queue,
     others: VecDeque<(EndedFor, Option<ReplyStatus>)>,
 }
@@ -81,23 +81,23 @@ impl EndedOps {
     pub(crate) fn new(ops_max: u32, pieces_max: u32) -> Self {
         Self {
             has_rare: false,
-            news: VecDeque::with_capacity(NEWS_MAX),
+            reports: VecDeque::with_capacity(REPORTS_MAX),
             pieces: Queue::new(ops_max + pieces_max),
             others: VecDeque::with_capacity(ops_max as usize),
         }
     }
 
     /// Report something to the layers above.
-    pub(crate) fn report(&mut self, news: News) {
-        assert!(self.news.len() < NEWS_MAX, "news are handed on after each call");
-        self.news.push_back(news);
+    pub(crate) fn report(&mut self, report: OpReport) {
+        assert!(self.reports.len() < REPORTS_MAX, "reports are handed on after each call");
+        self.reports.push_back(report);
         self.has_rare = true;
     }
 
-    /// The next of the news.
+    /// The next report.
     #[inline(always)]
-    pub(crate) fn take_news(&mut self) -> Option<News> {
-        self.news.pop_front()
+    pub(crate) fn take_report(&mut self) -> Option<OpReport> {
+        self.reports.pop_front()
     }
 
     /// An operation for this piece has ended.
@@ -110,7 +110,7 @@ impl EndedOps {
     #[inline(always)]
     pub(crate) fn end_part(&mut self, piece: u32, error: Option<ReplyStatus>) {
         if let Some(error) = error {
-            self.report(News::Failed(piece, error));
+            self.report(OpReport::Failed(piece, error));
         }
         self.push_piece(piece);
     }
@@ -139,9 +139,9 @@ impl EndedOps {
         self.has_rare
     }
 
-    /// News and ends of others were handed on: look whether any is left.
+    /// OpReport and ends of others were handed on: look whether any is left.
     pub(crate) fn note_rest(&mut self) {
-        self.has_rare = !(self.news.is_empty() && self.others.is_empty());
+        self.has_rare = !(self.reports.is_empty() && self.others.is_empty());
     }
 
     /// An operation for something other than a piece has ended.
@@ -229,18 +229,18 @@ mod tests {
         }
         ended.note_rest();
         assert!(ended.is_empty());
-        let news = [News::MayContinue, News::FramesBack, News::Failed(3, ReplyStatus::IoError)];
-        news.into_iter().for_each(|report| ended.report(report));
+        let reports = [OpReport::MayContinue, OpReport::FramesBack, OpReport::Failed(3, ReplyStatus::IoError)];
+        reports.into_iter().for_each(|report| ended.report(report));
         assert!(!ended.is_empty());
-        assert!(core::iter::from_fn(|| ended.take_news()).eq(news));
+        assert!(core::iter::from_fn(|| ended.take_report()).eq(reports));
         ended.note_rest();
         assert!(ended.is_empty());
     }
 
     #[test]
-    #[should_panic(expected = "news are handed on after each call")]
+    #[should_panic(expected = "reports are handed on after each call")]
     fn news_that_are_not_handed_on_are_found() {
         let mut ended = EndedOps::new(4, 4);
-        (0..=NEWS_MAX).for_each(|_| ended.report(News::MayContinue));
+        (0..=REPORTS_MAX).for_each(|_| ended.report(OpReport::MayContinue));
     }
 }

@@ -5,7 +5,7 @@ use openraid_units::{PoolOffset, Tag, TagKind};
 use crate::actions::{JobColumn, JobKind, ParityJob};
 use crate::call::Call;
 use crate::io::state::ops::Ops;
-use crate::steps::StepEvent;
+use crate::request_steps::StepEvent;
 
 /// A computation over the columns of the arena from a place on.
 #[derive(Clone, Copy, Debug)]

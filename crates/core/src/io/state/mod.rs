@@ -6,13 +6,13 @@
 //!  intent.rs                              what must be durable before an operation writes
 //!  plan.rs                                the choice of the write method, by figures alone
 //!  command.rs, channel.rs, elevator.rs    commands, and their queues at the drives
-//!  claims.rs, ended.rs, heads.rs, job.rs, row_frames.rs, op_steps.rs    drives of a set, news, places of bytes, names
+//!  drive_abilities.rs, ended.rs, heads.rs, job.rs, row_frames.rs, op_names.rs    drives of a set, reports, places of bytes, names
 //!  log_room.rs                            the room in the journal that an operation has reserved
 //! ```
 
 pub(crate) mod channel;
-mod claims;
 pub(crate) mod command;
+mod drive_abilities;
 pub(crate) mod elevator;
 pub(crate) mod ended;
 pub(crate) mod footprint;
@@ -22,7 +22,7 @@ pub(crate) mod job;
 pub mod lock;
 pub(crate) mod log_room;
 pub(crate) mod op;
-pub(crate) mod op_steps;
+pub(crate) mod op_names;
 pub(crate) mod ops;
 pub mod plan;
 pub(crate) mod row_frames;

@@ -11,7 +11,7 @@ use crate::array::sets::Sets;
 use crate::background::scrub::{note_mismatch, note_repaired, note_uncompared, scrub_mode};
 use crate::events::Verdict;
 use crate::geometry::StripeRole;
-use crate::io::state::ended::{EndedOps, News, Past};
+use crate::io::state::ended::{EndedOps, OpReport, Past};
 use crate::io::state::job::Job;
 use crate::io::state::op::{Computation, Op, OpKind, Phase};
 use crate::io::steps::background_plan::{
@@ -37,7 +37,7 @@ fn forget_copies(ended: &mut EndedOps, sets: &Sets, op: &Op) {
 }
 
 fn report_stale(ended: &mut EndedOps, op: &Op, at: SetLba) {
-    ended.report(News::Stale(op.set, Past { side: op.side(), at, len: Sectors(u64::from(op.rows())), columns: 1 }));
+    ended.report(OpReport::Stale(op.set, Past { side: op.side(), at, len: Sectors(u64::from(op.rows())), columns: 1 }));
 }
 
 /// Drop from the cache data that a repair has corrected, because the cache may have read it before.

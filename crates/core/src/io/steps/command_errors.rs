@@ -31,7 +31,7 @@ use crate::frames::Pool;
 use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::state::command::{Attempts, Command, Hold, Owner};
-use crate::io::state::ended::News;
+use crate::io::state::ended::OpReport;
 use crate::io::state::op::{Op, OpKind};
 use crate::io::state::ops::Ops;
 use crate::io::steps::issue::plain_command;
@@ -194,7 +194,7 @@ impl OpIo<'_> {
         match command.hold {
             Some(Hold::Host(run)) => {
                 self.pool.host_mut().come_back(run);
-                self.ended.report(News::FramesBack);
+                self.ended.report(OpReport::FramesBack);
             }
             Some(Hold::Work(run)) => {
                 self.pool.work_mut().come_back(run);
@@ -384,7 +384,7 @@ impl OpIo<'_> {
             Geometry::Mirror(_) | Geometry::Parity(_) if piece.is_some() => {
                 // The piece is read again by rows, in other frames if needed: reads by rows can reconstruct.
                 let piece = piece.expect("just seen");
-                self.ended.report(News::ReadAgain { piece, abandons_frames: error == CommandError::Timeout });
+                self.ended.report(OpReport::ReadAgain { piece, abandons_frames: error == CommandError::Timeout });
                 self.note(index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].fail(ReplyStatus::IoError),
@@ -535,7 +535,7 @@ mod tests {
 
     use crate::actions::{DriveOp, NoticeKind, ReplyStatus};
     use crate::events::DriveError;
-    use crate::io::steps::bench::Drives;
+    use crate::io::steps::fixture::Drives;
     use crate::reason::FailReason;
 
     #[test]

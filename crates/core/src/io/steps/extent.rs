@@ -6,15 +6,15 @@ use crate::actions::{DriveOp, ReplyStatus};
 use crate::array::set::Set;
 use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Geometry, Mirror};
-use crate::io::state::ended::News;
+use crate::io::state::ended::OpReport;
 use crate::io::state::footprint::Extent;
 use crate::io::state::op::{Payload, Phase};
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::{hold_for_commands, CacheStep};
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::slots::SlotSet;
-use crate::steps::StepEvent;
 
 /// The part of a mirror from `at` on, of which each copy can be read as a whole or not at all.
 #[cold]
@@ -99,7 +99,7 @@ impl OpIo<'_> {
         let op = &self.ops[index];
         if self.sets.get(op.set).shape().has_parity() {
             let piece = op.piece().expect("blocks of edges are read by rows");
-            self.ended.report(News::ReadAgain { piece, abandons_frames: false });
+            self.ended.report(OpReport::ReadAgain { piece, abandons_frames: false });
         } else if !op.piece().is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
             self.ops[index].fail(ReplyStatus::IoError);
         }

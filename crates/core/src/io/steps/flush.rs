@@ -60,7 +60,7 @@ mod tests {
 
     use crate::actions::{DriveOp, ReplyStatus};
     use crate::events::{DriveError, RequestKind};
-    use crate::io::steps::bench::Drives;
+    use crate::io::steps::fixture::Drives;
 
     #[test]
     fn a_flush_goes_once_to_each_member_that_was_written_since_the_last_one() {

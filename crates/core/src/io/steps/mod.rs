@@ -3,7 +3,7 @@
 //! ```text
 //!  op_io.rs                               all that operations may use
 //!  step.rs, next_rows.rs, held.rs         beginning, dispatch by kind, end; the next rows; waits
-//!  row.rs, gathered.rs, extent.rs, flush.rs, redo_op.rs, reparity_op.rs, background_op.rs    the steps of each kind
+//!  row.rs, gathered_data.rs, extent.rs, flush.rs, redo_op.rs, reparity_op.rs, background_op.rs    the steps of each kind
 //!  mirror_read.rs, background_plan.rs     choices: the copy that is read, what a unit reads
 //!  gate.rs                                the rules before members are written, and before the end
 //!  refit.rs, refit_copies.rs              parity and copies fit again after a refused write
@@ -15,13 +15,13 @@
 
 pub(crate) mod background_op;
 pub(crate) mod background_plan;
-#[cfg(test)]
-pub(in crate::io) mod bench;
 pub(crate) mod command_errors;
 pub(crate) mod extent;
+#[cfg(test)]
+pub(in crate::io) mod fixture;
 mod flush;
 pub(crate) mod gate;
-mod gathered;
+mod gathered_data;
 pub(crate) mod held;
 pub(crate) mod issue;
 pub(crate) mod mirror_read;

@@ -1,7 +1,7 @@
 //! An operation at work: what it may use during one call.
 //!
 //! ```text
-//!  above    requests, cache                  read only; what they are to know goes up as news and ends (`ended.rs`)
+//!  above    requests, cache                  read only; what they are to know goes up as reports and ends (`ended.rs`)
 //!  own      operations with their ranges and queues, frames
 //!  below    sets, journal, drives, trace     called; sets leave signals for the layers above
 //! ```
@@ -20,8 +20,8 @@ use crate::io::state::job::Job;
 use crate::io::state::ops::Ops;
 use crate::journal::Journal;
 use crate::reason::{FailReason, Reason};
+use crate::request_steps::StepEvent;
 use crate::requests::Requests;
-use crate::steps::StepEvent;
 use openraid_units::PoolOffset;
 
 /// See the module header.

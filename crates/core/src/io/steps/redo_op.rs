@@ -5,7 +5,7 @@ use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
-use crate::background::start::start_task;
+use crate::background::task_start::start_task;
 use crate::events::CommandError;
 use crate::io::state::channel::Channels;
 use crate::io::state::command::JournalWork;

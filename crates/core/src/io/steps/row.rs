@@ -5,7 +5,7 @@ use openraid_units::Slot;
 use crate::actions::{JobColumn, JobKind, ReplyStatus};
 use crate::array::sets::Sets;
 use crate::geometry::{Geometry, StripeRole};
-use crate::io::state::ended::News;
+use crate::io::state::ended::OpReport;
 use crate::io::state::footprint::stripe_slots;
 use crate::io::state::job::Job;
 use crate::io::state::op::Partial;
@@ -19,8 +19,8 @@ use crate::io::steps::step::{hold_for_commands, CacheStep};
 use crate::ppl::area::record_for;
 use crate::ppl::log::{push_partial, push_partial_sum};
 use crate::reason::Reason;
+use crate::request_steps::StepEvent;
 use crate::slots::SlotSet;
-use crate::steps::StepEvent;
 
 /// Progress of the rows in work of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,7 +141,7 @@ impl OpIo<'_> {
         if op.frames_abandoned {
             if let Some(piece) = op.piece() {
                 self.ops[index].frames_abandoned = false;
-                self.ended.report(News::ReadAgain { piece, abandons_frames: true });
+                self.ended.report(OpReport::ReadAgain { piece, abandons_frames: true });
                 self.finish_op(index);
             } else {
                 self.fail_op(index, ReplyStatus::IoError);
@@ -468,7 +468,7 @@ mod tests {
 
     use crate::actions::{DriveOp, ReplyStatus};
     use crate::events::RequestKind;
-    use crate::io::steps::bench::Drives;
+    use crate::io::steps::fixture::Drives;
 
     /// All commands of one write to payload areas, as reads and writes.
     fn commands(offset: u64, len: u64) -> [usize; 2] {

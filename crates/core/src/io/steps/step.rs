@@ -9,13 +9,13 @@ use crate::cache::Cache;
 use crate::events::Verdict;
 use crate::frames::Pool;
 use crate::geometry::units::unit_number;
-use crate::io::state::ended::{EndedFor, News};
+use crate::io::state::ended::{EndedFor, OpReport};
 use crate::io::state::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::state::intent::end_write;
 use crate::io::state::op::{
     EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor,
 };
-use crate::io::state::op_steps::{is_traced, op_name, work_of};
+use crate::io::state::op_names::{is_traced, op_name, work_of};
 use crate::io::state::ops::Ops;
 use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
@@ -26,8 +26,8 @@ use crate::io::steps::reparity_op::on_reparity_done;
 use crate::limits::FRAME_BYTES;
 use crate::ppl::log::end_record;
 use crate::reason::Reason;
+use crate::request_steps::{StepEvent, StepOwner, StepPlace, StepSubject};
 use crate::requests::Requests;
-use crate::steps::{StepEvent, StepOwner, StepPlace, StepSubject};
 use crate::trace::Trace;
 
 fn is_one_block(sets: &Sets, op: &Op) -> bool {
@@ -403,7 +403,7 @@ impl OpIo<'_> {
             set.end_direct_write();
             // Journalled writes may wait for its end.
             if set.journal.is_on() {
-                self.ended.report(News::MayContinue);
+                self.ended.report(OpReport::MayContinue);
             }
         }
         if self.ops.end_background_wait() || is_awaited {
@@ -431,7 +431,7 @@ impl OpIo<'_> {
         let work = op.give_back_work();
         if frees_room && self.ops.is_journal_awaited() {
             wake_for_room(self.ops, self.journal, self.sets);
-            self.ended.report(News::MayContinue);
+            self.ended.report(OpReport::MayContinue);
         }
         if let Some(run) = work {
             self.pool.work_mut().release(run);
@@ -445,7 +445,7 @@ impl OpIo<'_> {
             (op.works_for, self.cache.is_on())
         {
             if let Some(past) = op.written_past(self.sets.get(op.set)) {
-                self.ended.report(News::Stale(op.set, past));
+                self.ended.report(OpReport::Stale(op.set, past));
             }
         }
         match op.works_for {

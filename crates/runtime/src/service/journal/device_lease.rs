@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use openraid_core::journal::find::JournalDevice;
+use openraid_core::journal::find_device::JournalDevice;
 use openraid_units::DriveId;
 
 use crate::member::{MemberSpec, OpenedMember};

@@ -1,7 +1,7 @@
 //! Opening the devices of a journal and reading what they hold. Nothing is written.
 
 use openraid_core::admin::{FoundEntry, FoundJournal};
-use openraid_core::journal::find::{
+use openraid_core::journal::find_device::{
     find_journal, inspect_journal, superblock_of, FindError, JournalSearch, ReadDevice,
 };
 use openraid_format::{JournalArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};

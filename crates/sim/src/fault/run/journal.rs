@@ -3,7 +3,7 @@
 use openraid_core::admin::{AdminCommand, FoundJournal, Health, JournalState, Session};
 use openraid_core::array::assemble::{Candidate, PplArea};
 use openraid_core::events::DriveError;
-use openraid_core::journal::find::FindError;
+use openraid_core::journal::find_device::FindError;
 use openraid_format::{FeatureMap, JournalError, JournalRecord};
 use openraid_units::{DriveId, DriveLba, Sectors};
 

@@ -9,7 +9,7 @@ use super::*;
 use crate::actions::{DriveOp, ReplyStatus};
 use crate::admin::WriteCache;
 use crate::events::{DriveError, RequestKind};
-use crate::io::steps::bench::{Drives, JOURNAL};
+use crate::io::steps::fixture::{Drives, JOURNAL};
 use openraid_units::{DriveId, MemberLba, Slot, Token};
 
 /// The request that waits.

@@ -15,7 +15,7 @@ use crate::io::state::footprint::{Columns, Footprint, StripeRows};
 use crate::io::state::op::Phase;
 use crate::io::state::op::{EntryState, Op, OpKind};
 use crate::io::state::search::Part;
-use crate::io::steps::bench::Drives;
+use crate::io::steps::fixture::Drives;
 use crate::io::steps::redo_op::wake_redo_waiters;
 use crate::journal::commit::entry_ended;
 use crate::limits::Limits;

@@ -11,15 +11,15 @@ use super::*;
 use crate::actions::Actions;
 use crate::actions::{DriveCommand, DriveOp, JobKind, ReplyStatus};
 use crate::array::active_mark::Intent;
-use crate::array::bench::metadata;
 use crate::array::changes::Change;
+use crate::array::fixture::metadata;
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::CommandError;
 use crate::events::{BlockRequest, DriveError, RequestKind, Verdict};
 use crate::geometry::shape::Side;
 use crate::geometry::{Level, SetSpec};
-use crate::io::state::ended::News;
+use crate::io::state::ended::OpReport;
 use crate::io::state::footprint::{Columns, Extent, StripeRows};
 use crate::io::state::op::{HostRange, Op, Payload};
 use crate::io::state::search::Part;
@@ -107,8 +107,8 @@ impl Desk {
     /// The end that an operation has left for its piece, with the error.
     fn end(&mut self) -> Option<Option<ReplyStatus>> {
         let mut found = None;
-        while let Some(news) = self.controller.ended.take_news() {
-            if let News::Failed(_, error) = news {
+        while let Some(report) = self.controller.ended.take_report() {
+            if let OpReport::Failed(_, error) = report {
                 found = Some(error);
             }
         }
@@ -205,9 +205,9 @@ fn a_piece_whose_member_is_gone_is_reported_for_reading_by_rows() {
     desk.controller.sets.get_mut(SET).fail_slot(Slot(0), FailReason::Gone);
     let extent = HostRange::Extent(Extent { side: Side::Old, at: SetLba(0), len: Sectors(8) });
     assert!(desk.begin(Op::read(SET, extent, PAYLOAD)).is_empty());
-    assert_eq!(desk.controller.ended.take_news(), Some(News::ReadAgain { piece: 0, abandons_frames: false }));
+    assert_eq!(desk.controller.ended.take_report(), Some(OpReport::ReadAgain { piece: 0, abandons_frames: false }));
     assert_eq!(
-        (desk.controller.ended.take_news(), desk.controller.ended.pop_piece()),
+        (desk.controller.ended.take_report(), desk.controller.ended.pop_piece()),
         (None, Some(0)),
         "it has no error"
     );

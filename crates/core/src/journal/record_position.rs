@@ -2,7 +2,7 @@
 
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::journal::position::{generation_of, OlderLog};
+use crate::journal::older_log::{generation_of, OlderLog};
 use crate::journal::Journal;
 use openraid_format::{JournalReached, Uuid};
 use openraid_units::SetId;

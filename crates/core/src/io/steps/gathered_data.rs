@@ -46,7 +46,7 @@ mod tests {
 
     use crate::actions::{DriveOp, IoClass, ReplyStatus};
     use crate::events::{BlockRequest, RequestKind};
-    use crate::io::steps::bench::Drives;
+    use crate::io::steps::fixture::Drives;
     use crate::limits::GATHER_DELAY;
 
     const KIND: RequestKind = RequestKind::Write { fua: false };

@@ -10,7 +10,7 @@ use openraid_format::{
 };
 use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Sectors};
 
-use crate::journal::found::{FoundEntry, FoundJournal, KeptEntry};
+use crate::journal::found_journal::{FoundEntry, FoundJournal, KeptEntry};
 
 /// The ring is read in pieces of this size.
 const SWEEP_SECTORS: Sectors = Sectors::mib(1);

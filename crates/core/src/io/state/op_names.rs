@@ -2,8 +2,8 @@
 
 use crate::io::state::op::{Op, OpKind, WorksFor};
 use crate::io::state::ops::Ops;
+use crate::request_steps::{OpName, Work};
 use crate::slab::Slab;
-use crate::steps::{OpName, Work};
 use crate::trace::TracedOps;
 use openraid_units::SetId;
 

@@ -21,12 +21,12 @@ struct Claim {
 
 /// The claims of all actions in flight.
 #[derive(Debug)]
-pub struct Claims {
+pub struct BytesInFlight {
     claims: Vec<Claim>,
     pool_bytes: u64,
 }
 
-impl Claims {
+impl BytesInFlight {
     /// A pool of this size without claims.
     #[must_use]
     pub fn new(pool_bytes: u64) -> Self {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn many_may_read_the_same_bytes() {
-        let mut claims = Claims::new(1 << 20);
+        let mut claims = BytesInFlight::new(1 << 20);
         claims.read(A, AT, 512);
         claims.read(B, AT, 4096);
         claims.drop_all(A);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "one of them writes")]
     fn written_bytes_have_no_other_user() {
-        let mut claims = Claims::new(1 << 20);
+        let mut claims = BytesInFlight::new(1 << 20);
         claims.read(A, AT, 4096);
         claims.write(B, PoolOffset(ZERO_REGION_BYTES + 4095), 1);
     }
@@ -105,6 +105,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "zero region")]
     fn the_source_of_zeroes_is_never_written() {
-        Claims::new(1 << 20).write(A, PoolOffset(ZERO_REGION_BYTES - 1), 1);
+        BytesInFlight::new(1 << 20).write(A, PoolOffset(ZERO_REGION_BYTES - 1), 1);
     }
 }

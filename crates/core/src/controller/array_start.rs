@@ -13,14 +13,14 @@ use crate::admin::AdminError;
 use crate::admin::AdminOutcome;
 use crate::array::assemble::Assembly;
 use crate::array::set::Set;
-use crate::array::start::rows_max_of;
+use crate::array::set_start::rows_max_of;
 use crate::array::volume::Volume;
 use crate::background::reshape_state::ReshapeTask;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::geometry::Level;
 use crate::geometry::SetSpec;
-use crate::ppl::start::{block_and_rows_of, start_ppl};
+use crate::ppl::recovery::{block_and_rows_of, start_ppl};
 
 impl Controller {
     /// A free number for a set, for which the cache has room.

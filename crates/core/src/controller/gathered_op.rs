@@ -9,7 +9,7 @@ use crate::actions::ReplyStatus;
 use crate::controller::Controller;
 use crate::io::state::op::WorksFor;
 use crate::reason::Reason;
-use crate::steps::StepEvent;
+use crate::request_steps::StepEvent;
 
 impl Controller {
     /// The part of a piece of a stream that goes to the members by itself, of `len` sectors of a set from `at`. `None` if
