@@ -1,4 +1,5 @@
-//! The laboratory of the reviews: the same methods on a simulated machine, on a file, a drive or an export.
+//! The laboratory's library; its program is `openraid-lab`. It has the methods of storage reviews: the same on a simulated
+//! machine, on a file, a drive or an export.
 //!
 //! ```text
 //!  method   M01 to M33: what to vary, what to measure

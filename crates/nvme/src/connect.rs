@@ -4,8 +4,8 @@ use openraid_units::{ArrayId, Instant};
 
 use crate::association::{AssociationKey, AssociationSubject, HostNames, Power, QueuePlace};
 use crate::capsule::Capsule;
+use crate::connection_rules::ConnectionRules;
 use crate::limits::QUEUE_ENTRIES_MAX;
-use crate::line::ConnectionRules;
 use crate::nqn::{Nqn, DISCOVERY_NQN, NQN_FIELD_BYTES};
 use crate::status::Status;
 use crate::target::NvmeTarget;

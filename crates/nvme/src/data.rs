@@ -6,10 +6,10 @@
 //!                              +--all bytes--> Digest ---+   (with data digests)
 //! ```
 
-use crate::command::CommandId;
-use crate::commands::{CommandWork, Commands, WantedPart};
+use crate::connection_rules::ConnectionRules;
+use crate::engine_command::CommandId;
+use crate::in_flight::{CommandWork, InFlight, WantedPart};
 use crate::limits::H2C_DATA_BYTES_MAX;
-use crate::line::ConnectionRules;
 use crate::violation::ProtocolViolation;
 use crate::wire::{flag, u16_at, u32_at, wide, Header, DATA_BYTES, DIGEST_BYTES};
 
@@ -29,7 +29,7 @@ pub fn begin<T: Copy>(
     header: Header,
     input: &[u8],
     line: &ConnectionRules,
-    commands: &Commands<T>,
+    commands: &InFlight<T>,
 ) -> Result<Option<(usize, Inbound)>, ProtocolViolation> {
     if usize::from(header.header_len) != DATA_BYTES {
         return Err(ProtocolViolation::HeaderLength(header.header_len));
@@ -76,7 +76,7 @@ pub fn check_digest(line: &ConnectionRules, bytes: &[u8], header: usize) -> Resu
 
 /// The bytes of one PDU are there, intact or not. Returns the transfer if it is complete, and asks for the next one.
 pub fn end<T: Copy>(
-    commands: &mut Commands<T>,
+    commands: &mut InFlight<T>,
     (id, is_intact): (CommandId, bool),
     line: &ConnectionRules,
     out: &mut Vec<u8>,
@@ -98,7 +98,7 @@ pub fn end<T: Copy>(
 }
 
 /// More bytes of a payload. Returns the state after them.
-pub fn take<T: Copy>(commands: &mut Commands<T>, line: &ConnectionRules, inbound: Inbound, bytes: &[u8]) -> Inbound {
+pub fn take<T: Copy>(commands: &mut InFlight<T>, line: &ConnectionRules, inbound: Inbound, bytes: &[u8]) -> Inbound {
     let Inbound::Payload { id, left, register } = inbound else { panic!("bug: payload came where none can be") };
     let count = crate::wire::narrow(bytes.len());
     assert!(count <= left, "bug: {count} bytes of payload came where {left} were left");

@@ -1,7 +1,7 @@
 //! The first PDU of each direction: version, digests, alignment.
 
+use crate::connection_rules::ConnectionRules;
 use crate::limits::H2C_DATA_BYTES_MAX;
-use crate::line::ConnectionRules;
 use crate::violation::ProtocolViolation;
 use crate::wire::{pdu, put, u16_at, Header, IC_BYTES};
 

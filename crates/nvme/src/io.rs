@@ -5,7 +5,7 @@ use core::ops::Range;
 use openraid_units::{ArrayOffset, Bytes};
 
 use crate::capsule::{Capsule, Descriptor, SubmissionEntry};
-use crate::command::{CommandKind, PayloadSource};
+use crate::engine_command::{CommandKind, PayloadSource};
 use crate::identify::{ALL_NAMESPACES, NAMESPACE};
 use crate::limits::{RANGE_BYTES_MAX, TRANSFER_BYTES_MAX};
 use crate::status::Status;

@@ -14,14 +14,14 @@ use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant};
 use crate::admin::{self, AdminAnswer};
 use crate::association::{AssociationKey, AssociationSubject, QueuePlace};
 use crate::capsule::{Capsule, SubmissionEntry};
-use crate::command::{CommandId, CommandKind, NvmeCommand, PayloadSource};
-use crate::commands::{CommandWork, Commands, Open, PayloadQueue, WantedPart};
 use crate::connect::{connect, Connected};
+use crate::connection_rules::{ConnectionRules, DataSlice};
 use crate::data::{self, Inbound};
+use crate::engine_command::{CommandId, CommandKind, NvmeCommand, PayloadSource};
 use crate::fabrics;
+use crate::in_flight::{CommandWork, InFlight, OpenCommand, PayloadQueue, WantedPart};
 use crate::io::{self, Checked, One};
 use crate::limits::IN_CAPSULE_BYTES_MAX;
-use crate::line::{ConnectionRules, DataSlice};
 use crate::status::{CommandOutcome, Status};
 use crate::subsystem::PortId;
 use crate::target::{ConnectionId, NvmeTarget};
@@ -135,7 +135,7 @@ enum Stage<T> {
 #[derive(Debug)]
 struct IoQueue<T> {
     key: AssociationKey,
-    commands: Commands<T>,
+    commands: InFlight<T>,
     inbound: Inbound,
     /// Ranges of a deallocation that the engine does not have yet.
     ranges: VecDeque<(ArrayOffset, Bytes)>,
@@ -343,7 +343,7 @@ impl<T: Copy> HostQueue<T> {
                 QueueEvent::Connected { array, is_io: false }
             }
             Connected::Io(key, array) => {
-                let commands = Commands::new(self.line.entries);
+                let commands = InFlight::new(self.line.entries);
                 let (ranges, ranges_of) = (VecDeque::new(), CommandId(0));
                 let queue = IoQueue { key, commands, inbound: Inbound::Pdus, ranges, ranges_of };
                 self.stage = Stage::Io(Box::new(queue));
@@ -591,13 +591,13 @@ impl<T: Copy> IoQueue<T> {
         };
         // Only a command without data can be longer.
         let data = u32::try_from(len.get()).unwrap_or(u32::MAX);
-        let id = self.commands.insert(host_id, Open { kind, len: data, work });
+        let id = self.commands.insert(host_id, OpenCommand { kind, len: data, work });
         NvmeCommand { id, kind, offset, len, payload }
     }
 
     fn begin_ranges<U>(&mut self, host_id: u16, ranges: Vec<(ArrayOffset, Bytes)>) -> QueueEvent<U> {
         let work = CommandWork::Ends { left: narrow(ranges.len()), failed: None };
-        self.ranges_of = self.commands.insert(host_id, Open { kind: CommandKind::Deallocate, len: 0, work });
+        self.ranges_of = self.commands.insert(host_id, OpenCommand { kind: CommandKind::Deallocate, len: 0, work });
         self.ranges = ranges.into();
         QueueEvent::Step
     }

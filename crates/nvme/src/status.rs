@@ -1,6 +1,6 @@
 //! Status of completions, and the engine's outcomes as hosts are told.
 
-use crate::command::CommandKind;
+use crate::engine_command::CommandKind;
 
 /// Status code type and code, with the bit "do not retry".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! A cell is one measurement of one load on one array. Its result follows from its description.
 
+mod accepted_axes;
 mod axes;
-mod beside;
 mod bound;
 mod caches;
 mod ceiling;
@@ -12,17 +12,17 @@ mod pattern;
 mod plan;
 mod result;
 mod run;
+mod side_by_side;
 mod spec;
 mod steady;
 mod subject;
-mod taken;
 mod warm;
 
+pub use accepted_axes::load_axes;
 pub use axes::{
     Axes, Axis, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp,
     ZoneChoice,
 };
-pub use beside::{OpenDrive, RealDrives};
 pub(crate) use bound::bus;
 pub use bound::{ceilings, ways};
 pub use caches::Caches;
@@ -35,7 +35,7 @@ pub use plan::CellPlan;
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
 pub(crate) use run::run_counted;
 pub use run::{drive_state, machine_spec, mixed, run_cell, run_cell_with, run_trace, run_trace_with};
+pub use side_by_side::{OpenDrive, RealDrives};
 pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};
 pub use subject::{members_max, Level, Subject, SubjectError};
-pub use taken::load_axes;

@@ -107,7 +107,7 @@ impl CellSpec {
         if self.system.is_empty() {
             return Err(AxisError { axis: Axis::System, reason: "name a controller's profile".into() });
         }
-        super::taken::check(self)
+        super::accepted_axes::check(self)
     }
 
     /// The whole cell in one line of JSON. Equal cells have equal identities.

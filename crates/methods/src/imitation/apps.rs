@@ -10,7 +10,7 @@
 //! The numbers for locality are calibrated on one array (RAID 0, NTFS, docs/lab/calibration.md); everything else is
 //! prediction.
 
-use super::kept::KeptPages;
+use super::page_cache::PageCache;
 use super::volume::{PAGE, PARTITION_BYTES, RECORD_BYTES};
 use crate::cell::{FileSystem, TraceApp};
 use crate::load::{LoadRequest, LoadSource, LoadStep};
@@ -160,7 +160,7 @@ pub struct AppUsers {
     users: Vec<User>,
     notes: u64,
     /// The pages of the MFT that the host has in memory, if it is known how many it keeps.
-    kept: Option<KeptPages>,
+    kept: Option<PageCache>,
 }
 
 impl AppUsers {
@@ -185,7 +185,7 @@ impl AppUsers {
     /// The session on a host that keeps this much of NTFS's file descriptions in its memory.
     #[must_use]
     pub fn with_kept(mut self, room: Option<Bytes>) -> Self {
-        self.kept = room.map(|room| KeptPages::new(room.get() / PAGE));
+        self.kept = room.map(|room| PageCache::new(room.get() / PAGE));
         self
     }
 

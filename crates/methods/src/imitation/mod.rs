@@ -6,7 +6,7 @@
 mod apps;
 mod files;
 mod graph;
-mod kept;
+mod page_cache;
 mod volume;
 
 pub use apps::{AppModel, AppUsers};

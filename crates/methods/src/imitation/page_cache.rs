@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// A number of pages, of which the one that was not used for the longest time makes room for another.
-pub struct KeptPages {
+pub struct PageCache {
     most: u64,
     uses: u64,
     /// The last use of each page, by the page.
@@ -12,7 +12,7 @@ pub struct KeptPages {
     order: BTreeMap<u64, u64>,
 }
 
-impl KeptPages {
+impl PageCache {
     /// Room for this number of pages.
     #[must_use]
     pub const fn new(most: u64) -> Self {
@@ -44,7 +44,7 @@ mod tests {
 
     /// The share of uses that find their page, after as many uses as a cache needs to become steady.
     fn found(most: u64, mut page: impl FnMut(&mut Random) -> u64) -> f64 {
-        let (mut kept, mut random) = (KeptPages::new(most), Random::derived(1, 1));
+        let (mut kept, mut random) = (PageCache::new(most), Random::derived(1, 1));
         for _ in 0..20_000 {
             kept.uses(page(&mut random));
         }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::command::{CommandId, CommandKind};
-use crate::line::DataSlice;
+use crate::connection_rules::DataSlice;
+use crate::engine_command::{CommandId, CommandKind};
 use crate::status::Status;
 
 /// A part of a payload that the engine wants.
@@ -43,7 +43,7 @@ impl<T> PayloadQueue<T> {
 
 /// A command.
 #[derive(Clone, Debug)]
-pub struct Open<T> {
+pub struct OpenCommand<T> {
     pub kind: CommandKind,
     /// Bytes of its data.
     pub len: u32,
@@ -53,12 +53,12 @@ pub struct Open<T> {
 #[derive(Clone, Debug)]
 struct Slot<T> {
     generation: u32,
-    open: Option<Open<T>>,
+    open: Option<OpenCommand<T>>,
 }
 
 /// The commands under way of a target, by number.
 #[derive(Clone, Debug)]
-pub struct Commands<T> {
+pub struct InFlight<T> {
     slots: Vec<Slot<T>>,
     /// The host's ids, by slot. An id of a free slot has no meaning.
     ids: Vec<u16>,
@@ -66,7 +66,7 @@ pub struct Commands<T> {
     used: u128,
 }
 
-impl<T: Copy> Commands<T> {
+impl<T: Copy> InFlight<T> {
     /// Room for this number of commands.
     pub fn new(entries: u16) -> Self {
         let count = usize::from(entries);
@@ -87,7 +87,7 @@ impl<T: Copy> Commands<T> {
 
     /// Add a command. There must be room.
     #[inline]
-    pub fn insert(&mut self, id: u16, open: Open<T>) -> CommandId {
+    pub fn insert(&mut self, id: u16, open: OpenCommand<T>) -> CommandId {
         let index = self.used.trailing_ones() as usize;
         self.used |= 1 << index;
         self.ids[index] = id;
@@ -107,7 +107,7 @@ impl<T: Copy> Commands<T> {
 
     /// The command of the engine's answer, and the host's id.
     #[inline]
-    pub fn get(&mut self, id: CommandId) -> (&mut Open<T>, u16) {
+    pub fn get(&mut self, id: CommandId) -> (&mut OpenCommand<T>, u16) {
         let index = self.index(id);
         let open = self.slots[index].open.as_mut().expect("the index is of a command");
         (open, self.ids[index])
@@ -135,7 +135,8 @@ impl<T: Copy> Commands<T> {
         let [index, generation] = tag.to_le_bytes();
         let index = usize::from(index);
         let slot = self.slots.get(index)?;
-        let Some(Open { work: CommandWork::Write(PayloadQueue { open: Some((wanted, came)), .. }), .. }) = &slot.open
+        let Some(OpenCommand { work: CommandWork::Write(PayloadQueue { open: Some((wanted, came)), .. }), .. }) =
+            &slot.open
         else {
             return None;
         };
