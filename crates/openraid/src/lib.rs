@@ -15,6 +15,7 @@ pub mod arguments;
 mod array_settings;
 mod care;
 pub mod completion;
+mod context;
 pub mod control;
 mod demo;
 mod desired;
@@ -47,9 +48,9 @@ use clap::error::ErrorKind;
 use clap::Parser;
 
 use arguments::Arguments;
+use context::Context;
 use exit::Exit;
 use output::program;
-use verb::Context;
 
 /// Run the command line of this process.
 pub fn run() -> ExitCode {

@@ -25,6 +25,7 @@ use openraid_units::{ArrayLevel, Bytes, Sectors};
 use serde::Serialize;
 
 use crate::arguments::DemoArguments;
+use crate::context::Context;
 use crate::control::{self, Answerer, Command};
 use crate::events::{Draft, EventLog, EventWriter};
 use crate::exit::{Exit, Failure, Outcome};
@@ -35,7 +36,6 @@ use crate::output::live::Live;
 use crate::quantity::{human, human_rate};
 use crate::registry::Registry;
 use crate::server::{web, Server, ServerOptions};
-use crate::verb::Context;
 use load::{DemoCounters, DemoLoad};
 
 /// Name of the array.

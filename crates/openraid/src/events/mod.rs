@@ -11,11 +11,13 @@
 
 #[cfg(test)]
 mod names;
+mod news;
 pub mod record;
 pub mod segments;
 pub mod when;
 pub mod writer;
 
+pub use news::{plain, News};
 pub use record::{Draft, Event, Severity};
 pub use segments::EventLog;
 pub use writer::EventWriter;

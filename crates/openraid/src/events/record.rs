@@ -9,7 +9,7 @@ use openraid_format::crc32c;
 pub use openraid_status::alarm::Severity;
 use serde::{Deserialize, Serialize};
 
-use crate::server::notices::News;
+use super::News;
 
 /// Maximum length of a text, in bytes: the rest is cut off.
 const TEXT_BYTES_MAX: usize = 4000;

@@ -6,6 +6,7 @@ use openraid_core::array::assemble::Assembly;
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_format::{
     MdLevel, MemberPlacement, MinorVersion, PlacementRequest, Raid10Layout, SetName, Timestamp, Uuid,
+    SUPERBLOCK_BYTES_MAX,
 };
 use openraid_runtime::member::OpenedMember;
 use openraid_runtime::service::{CreateRequest, NestedRequest, StartedArray};
@@ -297,6 +298,28 @@ fn chunk(level: ArrayLevel, md: MdLevel, asked: Option<Sectors>) -> Result<Secto
         (MdLevel::Linear, None) => Ok(ROUNDING_DEFAULT),
         (_, None) => Ok(CHUNK_DEFAULT),
     }
+}
+
+/// Clears the superblock of an earlier array at the start of the new array's data. If that superblock belongs to a
+/// stripe, the new array would look like a span of that stripe. With `keep` the user says that the content is correct,
+/// so the superblock stays.
+///
+/// # Errors
+/// The superblock cannot be read or written.
+pub fn forget_what_was_inside(
+    handle: &ServiceHandle,
+    started: &StartedArray,
+    size_bytes: u64,
+    keep: bool,
+) -> Result<(), Failure> {
+    let capacity = Bytes(size_bytes).sectors_floor();
+    for _ in MinorVersion::ALL {
+        let inside = handle.superblock_inside(started.array, capacity).map_err(Failure::failed)?;
+        let Some(inside) = inside.filter(|_| !keep) else { return Ok(()) };
+        let offset = inside.super_offset.offset().bytes().get();
+        handle.write(started.array, offset, &[0; SUPERBLOCK_BYTES_MAX], true)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

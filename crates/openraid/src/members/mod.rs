@@ -1,6 +1,7 @@
 //! Members as the user names them: made absolute, opened, probed.
 
 pub mod array_locks;
+pub mod contents;
 pub mod room;
 pub mod taken_by_md;
 

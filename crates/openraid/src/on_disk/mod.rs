@@ -3,6 +3,7 @@
 pub mod bad_blocks;
 #[cfg(test)]
 pub mod hostile;
+pub mod journal;
 pub mod lockless;
 pub mod logical_blocks;
 pub mod sets;

@@ -11,9 +11,9 @@ use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
 use crate::exit::ArrayLabel;
+use crate::members::contents::contents;
 use crate::on_disk::split_brain::at_text;
 use crate::quantity::counted;
-use crate::server::members::contents;
 
 /// The members of one array.
 #[derive(Debug)]

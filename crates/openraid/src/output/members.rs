@@ -13,8 +13,13 @@ use crate::on_disk::sets::{self, SetPlan};
 use crate::on_disk::split_brain::SplitBrain;
 use crate::output::array::unsynced_words;
 use crate::quantity::counted;
-use crate::server::recovery::BITMAP_REMADE;
-use crate::server::view::WRITE_MOSTLY;
+use crate::words::level_word;
+
+/// What md's flag of a member means here.
+pub const WRITE_MOSTLY: &str = "write-mostly: it is read only where no other copy can be";
+/// What becomes of a bitmap that cannot be used.
+pub const BITMAP_REMADE: &str =
+    "the bitmap is damaged or out of date on all members, and is made again with all regions marked";
 
 /// A member and its verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
@@ -104,7 +109,7 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
     SetVerdict {
         name: set.newest.set_name.to_string(),
         uuid: set.uuid.to_string(),
-        level: crate::server::view::level_word(&set.newest),
+        level: level_word(&set.newest),
         slots: set.newest.raid_disks,
         degraded: !missing.is_empty(),
         missing,

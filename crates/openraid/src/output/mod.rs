@@ -6,6 +6,7 @@
 pub mod array;
 pub mod cache;
 pub mod checks;
+pub mod explain;
 pub(crate) mod live;
 pub mod loss;
 pub mod members;

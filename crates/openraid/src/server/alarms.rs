@@ -6,7 +6,6 @@ use openraid_management::Validity;
 use openraid_runtime::service::ServiceStatus;
 
 use super::certificates;
-use super::notices::{plain, News};
 use super::spares::SpareAttempts;
 use super::start::StartReport;
 use super::view::ServedArray;
@@ -15,6 +14,7 @@ use crate::alarms::test::test;
 use crate::alarms::{conditions, AlarmModel, AlarmSubject, Condition};
 use crate::control::ServerAnswer;
 use crate::events::Severity;
+use crate::events::{plain, News};
 use crate::exit::{About, ArrayLabel, Failure, Obstacle};
 use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;

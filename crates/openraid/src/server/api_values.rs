@@ -10,8 +10,8 @@ use super::Server;
 use crate::desired::{self, api_values};
 use crate::exit::Failure;
 use crate::members::lasting_spec;
+use crate::on_disk::journal;
 use crate::quantity::{human, size};
-use crate::verb::journal;
 use crate::words;
 use openraid_units::Bytes;
 

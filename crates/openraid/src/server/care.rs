@@ -21,12 +21,12 @@ use openraid_units::DriveId;
 use serde::{Deserialize, Serialize};
 
 use super::locate::switch;
-use super::notices::{plain, News};
 use super::{Server, ServerAccess, State};
 use crate::alarms::Condition;
 use crate::care::slow::{after, judge, DrivePace, Slow, WINDOWS};
 use crate::care::{program, shingled, smart};
 use crate::events::Severity;
+use crate::events::{plain, News};
 use crate::members::{options, spec};
 use crate::model::{ArrayModel, DriveClass, MemberModel, StateWord};
 use crate::output;

@@ -14,9 +14,9 @@ use openraid_status::EventName;
 use openraid_sys::{Displaced, Identity};
 use openraid_units::ArrayLevel;
 
-use super::notices::{plain, News};
 use super::{Server, State};
 use crate::events::Severity;
+use crate::events::{plain, News};
 use crate::exit::Failure;
 use crate::members::spec;
 use crate::model::{ArrayModel, JournalModel, LevelWord, MemberModel, StateWord};

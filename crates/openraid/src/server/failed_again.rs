@@ -13,10 +13,10 @@ use openraid_status::EventName;
 use openraid_sys::Use;
 
 use super::appearing_drives::{is_at_path, RETRY_AFTER};
-use super::notices::{plain, News};
 use super::view::ServedArray;
 use super::Server;
 use crate::array_settings::Readd;
+use crate::events::{plain, News};
 use crate::exit::Failure;
 use crate::history::departures::{note_return, Departure};
 use crate::in_process::trial;

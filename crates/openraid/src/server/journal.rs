@@ -14,19 +14,19 @@ use openraid_sys::Use;
 use openraid_units::Sectors;
 
 use super::members::check_free;
-use super::notices::{plain, News};
 use super::settings::never_protected;
 use super::view::{unprotected, ServedArray};
 use super::Server;
 use crate::control::ServerAnswer;
+use crate::events::{plain, News};
 use crate::exit::{Failure, Obstacle};
 use crate::members::{open_some, options, spec};
 use crate::model::{
     JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, JournalWord, LossModel,
 };
+use crate::on_disk::journal::{array_word, name_arrays};
 use crate::output::loss::LossEstimate;
 use crate::quantity::counted;
-use crate::verb::journal::{array_word, name_arrays};
 use openraid_status::shell::command;
 use openraid_status::EventName;
 

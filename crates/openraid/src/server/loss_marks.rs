@@ -30,12 +30,12 @@ use openraid_units::ArrayId;
 use serde::{Deserialize, Serialize};
 
 use super::members::set_status;
-use super::notices::{plain, News};
 use super::view::{health_of, ServedArray};
 use super::{ListenAddress, Server, ServerAccess};
 use crate::alarms::Condition;
 use crate::control::ServerAnswer;
 use crate::events::Severity;
+use crate::events::{plain, News};
 use crate::exit::Failure;
 use crate::members::{is_memory, spec};
 use crate::model::{ArrayModel, HealthWord};

@@ -6,9 +6,9 @@ use openraid_core::admin::{AdminCommand, ArrayStatus, MemberState, NewMember};
 use openraid_core::array::assemble::is_split_off;
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
 use openraid_core::slots::SlotSet;
-use openraid_format::{ForeignKind, Superblock};
+use openraid_format::Superblock;
 use openraid_nbd::Transport;
-use openraid_runtime::member::{self, Look, MemberSpec, OpenedMember, Place, ProbedMember, Signature};
+use openraid_runtime::member::{self, MemberSpec, OpenedMember, Place, ProbedMember};
 use openraid_runtime::service::ServiceStatus;
 use openraid_sys::Use;
 use openraid_units::{ArrayId, DriveId};
@@ -18,6 +18,7 @@ use super::named::{is_named, ServedMembers};
 use super::view::ServedArray;
 use super::{ListenAddress, Server};
 use crate::exit::{Failure, Obstacle};
+use crate::members::contents::contents;
 use crate::members::{options, spec};
 use crate::on_disk::sets::{self, split_text};
 use crate::output;
@@ -265,45 +266,6 @@ pub fn check_free(probed: &ProbedMember, overwrite: bool) -> Result<(), Failure>
         probed.spec,
         contents(probed)
     )))
-}
-
-/// The content of a drive, as text.
-pub fn contents(probed: &ProbedMember) -> String {
-    named_in(&probed.look)
-}
-
-/// What was found in a look, as text.
-pub fn named_in(look: &Look) -> String {
-    let mut found: Vec<String> = Vec::new();
-    if let Some(superblock) = &look.superblock {
-        found.push(format!("a member of array {} ({})", superblock.set_name, superblock.set_uuid));
-    }
-    if let Some((minor, _)) = &look.superblock_error {
-        found.push(format!("a damaged md superblock {minor}"));
-    }
-    let signatures = &look.foreign.signatures;
-    // A superblock that was named already is not named again.
-    let others: Vec<_> =
-        signatures.iter().filter(|signature| found.is_empty() || !signature.is(ForeignKind::Md1)).collect();
-    for (index, signature) in others.iter().enumerate() {
-        let same = |other: &&&Signature| other.kind == signature.kind;
-        if others[..index].iter().any(|other| same(&other)) {
-            continue;
-        }
-        match others[index..].iter().filter(same).count() {
-            1 => found.push(signature.to_string()),
-            places => found.push(format!(
-                "{} (at byte {} and {} more)",
-                signature.description(),
-                signature.at.get(),
-                places - 1
-            )),
-        }
-    }
-    if let (true, Some(at)) = (found.is_empty(), look.foreign.data_at) {
-        found.push(format!("data that openraid does not know (at byte {})", at.get()));
-    }
-    found.join(", ")
 }
 
 /// Does this host name an address at which a server of this machine listens?

@@ -61,6 +61,7 @@ use openraid_status::EventName;
 use crate::alarms::Keeper;
 use crate::control::{Answerer, Command, ServerAnswer, ServerModel};
 use crate::desired::model::{self, ValueModel};
+use crate::events::{plain, News};
 use crate::events::{segments, EventLog};
 use crate::exit::Failure;
 use crate::history::last_checks::Checks;
@@ -74,7 +75,6 @@ use desired::InForce;
 pub use drive_cache::DriveCacheOption;
 use drive_cache::DriveCaches;
 use limit::Samples;
-use notices::News;
 use rates::TaskRates;
 use stories::{StepRecording, StoryQuery};
 use view::ServedArray;
@@ -522,7 +522,7 @@ impl Answerer for Server {
     fn changed(&self, array: Option<&str>, what: &str) {
         let about = array.map(|array| format!("{array}: ")).unwrap_or_default();
         let text = format!("{about}by the command line: {what}");
-        self.add_news(vec![News { array: array.map(str::to_owned), ..notices::plain(EventName::Changed, text) }]);
+        self.add_news(vec![News { array: array.map(str::to_owned), ..plain(EventName::Changed, text) }]);
     }
 
     fn answer(&self, command: Command) -> Result<ServerAnswer, Failure> {

@@ -16,10 +16,10 @@ use openraid_status::shell::command;
 use openraid_sys::{Direct, Use};
 use openraid_units::Bytes;
 
-use super::notices::{plain, News};
 use super::{Server, ServerAccess, State};
 use crate::alarms::Condition;
 use crate::care::patrol::{self, PatrolProgress, PatrolStep};
+use crate::events::{plain, News};
 use crate::history::patrols;
 use crate::members::{options, spec, spins};
 use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord};

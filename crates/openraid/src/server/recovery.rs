@@ -6,11 +6,9 @@ use openraid_format::Superblock;
 use openraid_units::Bytes;
 
 use crate::on_disk::sets::{self, SetPlan};
+use crate::output::members::BITMAP_REMADE;
 use crate::quantity::{counted, human};
 
-/// What becomes of a bitmap that cannot be used.
-pub const BITMAP_REMADE: &str =
-    "the bitmap is damaged or out of date on all members, and is made again with all regions marked";
 /// Events of an array whose initial sync was due when `create` stopped it, and that nothing has started since.
 const EVENTS_OF_CREATION: u64 = 3;
 /// `create` stops an array this many seconds after it has made it, at the latest.

@@ -8,11 +8,11 @@ use openraid_config::{ArrayId, DesiredArray, DesiredSchedule, DesiredSink, Desir
 
 use super::desired::{allowed_hosts, ArrayPlan, InForce};
 use super::members::set_status;
-use super::notices::plain;
 use super::view::ServedArray;
 use super::Server;
 use crate::control::ServerAnswer;
 use crate::desired::model::ReloadModel;
+use crate::events::plain;
 use crate::exit::Failure;
 use openraid_status::EventName;
 

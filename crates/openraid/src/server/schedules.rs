@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use openraid_config::{DesiredSchedule, ScheduleTask};
 
-use super::notices::{plain, News};
 use super::Server;
 use crate::control::Command;
+use crate::events::{plain, News};
 use crate::history::last_checks::{CheckWord, OutcomeModel};
 use crate::model::{ArrayModel, HealthWord, TaskModel};
 use openraid_status::EventName;

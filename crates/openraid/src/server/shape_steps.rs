@@ -10,10 +10,10 @@ use openraid_runtime::service::{ServiceError, ServiceStatus};
 use openraid_status::EventName;
 
 use super::members::set_status;
-use super::notices::{plain, News};
 use super::view::ServedArray;
 use super::Server;
 use crate::array_settings::WantedShape;
+use crate::events::{plain, News};
 use crate::output;
 
 /// The shapes that arrays are to have, by the array's UUID, and why the next step did not begin at the last attempt.

@@ -7,10 +7,10 @@ use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMemb
 use openraid_runtime::service::{AssembleRequest, Nesting, StartedArray};
 use openraid_units::ArrayId;
 
-use super::notices::plain;
 use super::view::ServedArray;
 use super::{recovery, Server, ServerAccess};
 use crate::array_settings::KeptSettings;
+use crate::events::plain;
 use crate::exit::Failure;
 use crate::in_process::trial;
 use crate::members::array_locks::{self, OpenForStart};

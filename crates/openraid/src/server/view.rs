@@ -27,8 +27,9 @@ use crate::model::{
     TaskModel,
 };
 use crate::on_disk::sets;
+use crate::output::members::WRITE_MOSTLY;
 use crate::quantity::eta_seconds;
-use crate::words::{from_md, layout_text};
+use crate::words::{from_md, layout_text, level_word};
 
 /// Combinations of losses that are looked at to say what an array survives; with more of them the answer is what
 /// has been shown so far, which errs on the safe side.
@@ -243,14 +244,6 @@ pub const fn nested_level(span: &Superblock) -> LevelWord {
     }
 }
 
-/// The level of a set.
-pub const fn level_word(superblock: &Superblock) -> LevelWord {
-    match superblock.level {
-        MdLevel::Raid1 if superblock.raid_disks == 1 => LevelWord::Of(ArrayLevel::Single),
-        level => LevelWord::Of(from_md(level)),
-    }
-}
-
 fn add_reasons<'a>(all: impl Iterator<Item = &'a ReasonModel>) -> Vec<ReasonModel> {
     let mut sums: Vec<ReasonModel> = Vec::new();
     for reason in all {
@@ -449,9 +442,6 @@ fn task_model(task: &TaskStatus, rate: u64) -> TaskModel {
 pub fn class_word(names: &DeviceNames) -> Option<DriveClass> {
     names.rotates.map(|rotates| if rotates { DriveClass::Rotating } else { DriveClass::Ssd })
 }
-
-/// What md's flag of a member means here.
-pub const WRITE_MOSTLY: &str = "write-mostly: it is read only where no other copy can be";
 
 pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
     let drive = member.drive.and_then(|number| drives.iter().find(|view| view.drive == number));

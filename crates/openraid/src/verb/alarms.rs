@@ -12,12 +12,12 @@ use crate::alarms::{AlarmModel, AlarmStore};
 use crate::arguments::{AlarmsArguments, AlarmsVerb};
 use crate::control::{Command, ControlConnection, ServerAnswer};
 use crate::desired;
+use crate::events::plain;
 use crate::events::segments::EventEntry;
 use crate::events::{Draft, EventLog};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::TextTable;
 use crate::quantity::{counted, one_line, utc};
-use crate::server::notices::plain;
 use openraid_status::EventName;
 
 /// Alarms.

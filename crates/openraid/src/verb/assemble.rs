@@ -19,7 +19,8 @@ use crate::members::{are_in_use, in_folder, named, none_opened, open_some, optio
 use crate::on_disk::sets;
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::RegisteredArray;
-use crate::server::view::{level_word, nested_level};
+use crate::server::view::nested_level;
+use crate::words::level_word;
 
 /// The arrays that were found and recorded.
 #[derive(Serialize, utoipa::ToSchema)]

@@ -5,10 +5,8 @@
 
 use openraid_core::admin::Unprotected;
 use openraid_core::array::assemble::Assembly;
-use openraid_format::{MdLevel, MinorVersion, SUPERBLOCK_BYTES_MAX};
+use openraid_format::{MdLevel, MinorVersion};
 use openraid_runtime::member::{MemberSpec, OpenedMember, Place, ProbedMember};
-use openraid_runtime::service::StartedArray;
-use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
 use openraid_units::{ArrayLevel, Bytes, Sectors};
 use serde::Serialize;
@@ -20,13 +18,14 @@ use crate::care::shingled;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::in_process::trial::quiet_service;
 use crate::making::wiping;
-use crate::making::{CreateOptions, NewShape};
+use crate::making::{forget_what_was_inside, CreateOptions, NewShape};
+use crate::members::contents::contents;
 use crate::members::room::short_of_room;
 use crate::members::{lasting_spec, open_every, options, word_of, NewFiles, MISSING};
 use crate::model::LevelWord;
 use crate::quantity::{counted, human};
 use crate::registry::RegisteredArray;
-use crate::server::members::{check_free, contents};
+use crate::server::members::check_free;
 use crate::server::view::{survives_losses, unprotected};
 use crate::words::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::words::{self, from_md, layout_text};
@@ -238,28 +237,6 @@ fn make(
     forget_what_was_inside(&handle, &started, body.size_bytes, shape.assume_clean)?;
     handle.stop_and_release(&started)?;
     service.stop();
-    Ok(())
-}
-
-/// Clears the superblock of an earlier array at the start of the new array's data. If that superblock belongs to a
-/// stripe, the new array would look like a span of that stripe. With `keep` the user says that the content is correct,
-/// so the superblock stays.
-///
-/// # Errors
-/// The superblock cannot be read or written.
-pub fn forget_what_was_inside(
-    handle: &ServiceHandle,
-    started: &StartedArray,
-    size_bytes: u64,
-    keep: bool,
-) -> Result<(), Failure> {
-    let capacity = Bytes(size_bytes).sectors_floor();
-    for _ in MinorVersion::ALL {
-        let inside = handle.superblock_inside(started.array, capacity).map_err(Failure::failed)?;
-        let Some(inside) = inside.filter(|_| !keep) else { return Ok(()) };
-        let offset = inside.super_offset.offset().bytes().get();
-        handle.write(started.array, offset, &[0; SUPERBLOCK_BYTES_MAX], true)?;
-    }
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use crate::arguments::EraseArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::in_process::trial::quiet_service;
 use crate::making::wiping::{md_areas, wipe, ErasedArea};
+use crate::members::contents::contents;
 use crate::members::{lasting_spec, open_every, options};
-use crate::server::members::contents;
 
 /// The erased areas, or the areas that would be erased.
 #[derive(Serialize, utoipa::ToSchema)]

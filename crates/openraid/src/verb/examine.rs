@@ -18,8 +18,8 @@ use crate::on_disk::sets::no_member;
 use crate::output::shape;
 use crate::output::table::TextTable;
 use crate::quantity::{counted, human, sold, utc};
-use crate::server::view::level_word;
 use crate::words::layout_text;
+use crate::words::level_word;
 
 /// The content of members.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -238,7 +238,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
 /// The contents of the journal on a device, if there is a journal.
 fn journal(spec: &MemberSpec, probed: &ProbedMember, context: &Context) -> Option<Result<JournalModel, String>> {
     probed.look.foreign.signatures.iter().find(|found| found.is(ForeignKind::OpenraidJournal))?;
-    let looked = super::journal::of_devices(std::slice::from_ref(spec), &context.registry);
+    let looked = crate::on_disk::journal::of_devices(std::slice::from_ref(spec), &context.registry);
     Some(looked.map_err(|failure| failure.text))
 }
 

@@ -86,9 +86,9 @@ impl Forms {
         all.add::<super::events::EventsBody<'_>>("events");
         all.add::<super::events::EventsAcknowledged>("events-acknowledge");
         all.add::<super::examine::ExamineBody>("examine");
-        all.add::<super::explain::ExplainBody<'_>>("explain");
+        all.add::<crate::output::explain::ExplainBody<'_>>("explain");
         all.add::<super::explain::ExplainRecordBody<'_>>("explain-record");
-        all.add::<super::explain::StoriesBody<'_>>("explain-stories");
+        all.add::<crate::output::explain::StoriesBody<'_>>("explain-stories");
         all.add::<super::journal::JournalAdoptBody>("journal-adopt");
         all.add::<super::journal::JournalCreateBody>("journal-create");
         all.add::<super::journal::JournalDiscardBody<'_>>("journal-discard");

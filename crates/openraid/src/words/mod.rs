@@ -12,9 +12,19 @@ pub mod consistency;
 pub mod host_path;
 
 use openraid_format::{
-    default_layout, layout_from_word, level_from_word, named_layouts, LayoutWord, MdLevel, NamedLayout,
+    default_layout, layout_from_word, level_from_word, named_layouts, LayoutWord, MdLevel, NamedLayout, Superblock,
 };
 use openraid_units::ArrayLevel;
+
+use crate::model::LevelWord;
+
+/// The level of a set.
+pub const fn level_word(superblock: &Superblock) -> LevelWord {
+    match superblock.level {
+        MdLevel::Raid1 if superblock.raid_disks == 1 => LevelWord::Of(ArrayLevel::Single),
+        level => LevelWord::Of(from_md(level)),
+    }
+}
 
 /// The level of md that each set of this level has; nothing for drives without metadata.
 pub const fn md_level(level: ArrayLevel) -> Option<MdLevel> {

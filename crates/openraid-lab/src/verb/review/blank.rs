@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::ReviewArguments;
 use openraid::exit::Failure;
+use openraid::members::contents::contents;
 use openraid::output::warn;
-use openraid::server::members::contents;
 use openraid::verb::{typed_line, Context};
 
 /// Name of the file that lists the devices that this folder's review has used.

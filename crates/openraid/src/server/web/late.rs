@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use openraid_management::{Management, Options};
 use openraid_status::EventName;
 
-use super::super::notices::plain;
 use super::super::Server;
 use super::start;
 use crate::alarms::Condition;
+use crate::events::plain;
 use crate::events::Severity;
 
 /// Pause between two attempts to start the interfaces.

@@ -9,16 +9,17 @@ use openraid_status::shell::{self, word};
 use openraid_sys::Use;
 use openraid_units::Sectors;
 
-use super::super::members::{check_free, contents};
+use super::super::members::check_free;
 use super::super::view::{class_word, survives_losses};
 use super::super::{Server, ServerAccess};
 use crate::exit::Failure;
+use crate::making::forget_what_was_inside;
 use crate::making::wiping;
 use crate::making::{CreateOptions, NewShape};
+use crate::members::contents::contents;
 use crate::members::{lasting_spec, open_every, options};
 use crate::quantity;
 use crate::settings;
-use crate::verb::create::forget_what_was_inside;
 use crate::words::{self, layout_text};
 
 /// The plan for a creation.

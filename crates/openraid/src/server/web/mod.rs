@@ -25,20 +25,20 @@ use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkMod
 use openraid_management::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
 
 use super::lab::Laboratory;
-use super::notices::{plain, News};
 use super::stories::StoryQuery;
 use super::Server;
 use crate::alarms::sinks::post;
 use crate::control::{Answerer, Command, ServerAnswer, ServerModel};
 use crate::desired::model;
 use crate::events::segments::EventEntry;
+use crate::events::{plain, News};
 use crate::events::{Event, EventLog};
 use crate::exit::{Failure, Obstacle};
 use crate::history::past_checks;
 use crate::history::patrols;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
+use crate::output::explain;
 use crate::settings;
-use crate::verb::explain;
 use openraid_status::{EventName, ReshapePlanModel, Role};
 
 pub use late::start_or_retry;

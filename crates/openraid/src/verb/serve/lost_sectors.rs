@@ -2,7 +2,7 @@
 
 use openraid_core::actions::{Notice, NoticeKind};
 
-use crate::server::notices::News;
+use crate::events::News;
 
 /// A range of lost sectors of one member.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ mod tests {
     use openraid_units::{ArrayId, DriveId, DriveLba, Instant, Slot};
 
     use super::*;
-    use crate::server::notices::plain;
+    use crate::events::plain;
 
     fn lost(slot: u16, lba: u64) -> (Notice, News) {
         let kind = NoticeKind::SectorLost(DriveLba(lba));

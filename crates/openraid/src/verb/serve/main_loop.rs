@@ -16,13 +16,13 @@ use super::arrays_to_serve::OfflineArray;
 use super::early_notices::EarlyNotices;
 use super::lost_sectors::LostRanges;
 use crate::control::{Answerer, Command};
+use crate::events::News;
 use crate::events::{Draft, EventWriter};
 use crate::exit::Exit;
 use crate::model::ArrayModel;
 use crate::output::members::LeftOut;
 use crate::output::voice::Voice;
 use crate::quantity::{counted, utc};
-use crate::server::notices::News;
 use crate::server::Server;
 
 /// Time between two samples of tasks, and between two updates of the state on the terminal.
