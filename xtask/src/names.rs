@@ -4,8 +4,8 @@
 //! They were renamed because a reader could not tell from the name what it does, or because one name meant several
 //! things. A word counts as a whole identifier, or as its beginning if the entry ends with `*`.
 //!
-//! In all crates a variable is called after its thing: `own` says only that it is this one. The number of names that several
-//! public types have is a ratchet, which may fall and never rise.
+//! In all crates a variable is called after its thing: `own` says only that it is this one. Public types of different files
+//! have different names, in all crates together.
 
 use crate::rust::Code;
 use crate::tree::SourceFile;
@@ -77,9 +77,6 @@ const NO_NOUNS: &[&str] = &[
     "Written",
 ];
 
-/// Names that several public types of different files have.
-const SHARED_NAMES_MAX: usize = 15;
-
 /// Find old names, variables without a name of their thing, and types with one name.
 pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
     of_core(files, complaints);
@@ -109,7 +106,7 @@ fn owns(files: &[SourceFile], complaints: &mut Vec<String>) {
     }
 }
 
-/// Find out whether more public types share their names than before.
+/// Find names that public types of several files have.
 fn shared_names(files: &[SourceFile], complaints: &mut Vec<String>) {
     let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is("rs") && file.path.contains("src/")) {
@@ -117,13 +114,9 @@ fn shared_names(files: &[SourceFile], complaints: &mut Vec<String>) {
             types.entry(name).or_default().insert(&file.path);
         }
     }
-    let shared: Vec<&str> = types.iter().filter(|(_, files)| files.len() > 1).map(|(name, _)| *name).collect();
-    if shared.len() > SHARED_NAMES_MAX {
-        complaints.push(format!(
-            "{} names belong to several public types, and {SHARED_NAMES_MAX} did: give a new type another name than one of {}",
-            shared.len(),
-            shared.join(", ")
-        ));
+    for (name, files) in types.iter().filter(|(_, files)| files.len() > 1) {
+        let files: Vec<&str> = files.iter().copied().collect();
+        complaints.push(format!("{} have public types of one name, {name}: call one after its part", files.join(", ")));
     }
 }
 
@@ -209,7 +202,8 @@ mod tests {
             complaints.join("\n")
         };
         let found = complaints("pub(crate) struct Log {\n", "//! B.\npub(in crate::ppl) enum Log<T> {\n");
-        assert_eq!(found, format!("{CORE}b.rs:2: {CORE}a.rs has a type of the same name"));
+        let of_all = format!("{CORE}a.rs, {CORE}b.rs have public types of one name, Log: call one after its part");
+        assert_eq!(found, format!("{CORE}b.rs:2: {CORE}a.rs has a type of the same name\n{of_all}"));
         assert_eq!(complaints("pub struct Log;\n", "struct Log;\npub struct LogState(u8);\n"), "");
     }
 }

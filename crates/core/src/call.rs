@@ -5,7 +5,7 @@ use openraid_units::{DriveId, Instant, Nanos, SetId, Slot, Tag};
 
 use crate::actions::{Actions, Notice, NoticeKind};
 use crate::io::state::channel::Channels;
-use crate::io::state::command::Command;
+use crate::io::state::command::ChannelCommand;
 use crate::limits::Limits;
 use crate::planted::Planted;
 use crate::slab::Key;
@@ -116,7 +116,7 @@ impl<'a> Call<'a> {
 
     /// Put a command of an operation into the queue of its drive, in place. Returns its key, and whether it waits.
     #[inline(always)]
-    pub(crate) fn send(&mut self, command: Command) -> (Key, bool) {
+    pub(crate) fn send(&mut self, command: ChannelCommand) -> (Key, bool) {
         self.base.channels.send(self.base.now, command, self.actions)
     }
 
@@ -127,7 +127,7 @@ impl<'a> Call<'a> {
     }
 
     /// Give up the next command that is overdue.
-    pub(crate) fn give_up_overdue(&mut self) -> Option<Command> {
+    pub(crate) fn give_up_overdue(&mut self) -> Option<ChannelCommand> {
         self.base.channels.give_up_overdue(self.base.now)
     }
 
@@ -139,7 +139,7 @@ impl<'a> Call<'a> {
     }
 
     /// Put a command into the queue of its drive.
-    pub(crate) fn push(&mut self, command: &Command) {
+    pub(crate) fn push(&mut self, command: &ChannelCommand) {
         self.base.channels.push(self.base.now, command, self.actions);
     }
 
@@ -215,7 +215,7 @@ mod tests {
         let (room, due) = (base.channels.room(), base.now + base.limits.command_timeout);
         let mut call = Call::new(&mut base, &mut actions);
         let place = (DriveLba(8), Sectors(8));
-        let read = Command::new(Owner::Op(3), SetId(0), 0, Slot(0), DriveId(0));
+        let read = ChannelCommand::new(Owner::Op(3), SetId(0), 0, Slot(0), DriveId(0));
         let read = read.doing(DriveOp::Read, place, Data::Frames(PoolOffset::ZERO));
         assert!(!call.send(read).1, "the drive has room");
         assert_eq!((call.channels().room(), call.channels().next_deadline()), (room - 1, Some(due)));

@@ -94,7 +94,7 @@ pub struct HostGone;
 
 /// The result of a parity job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum ParityVerdict {
     /// None: the job only computed.
     Done,
     /// Everything matches.
@@ -111,7 +111,7 @@ pub enum Verdict {
     Checksum(u32),
 }
 
-impl Verdict {
+impl ParityVerdict {
     /// The combined verdict of two rows: if only one of them has mismatches, or both have the same verdict, that one.
     #[must_use]
     pub fn and(self, row: Self) -> Self {
@@ -189,7 +189,7 @@ pub enum Completion {
         /// Tag of the job.
         tag: Tag,
         /// What it found.
-        verdict: Verdict,
+        verdict: ParityVerdict,
     },
 }
 
@@ -264,7 +264,7 @@ mod tests {
     use openraid_units::PoolOffset;
 
     use super::JobColumn;
-    use super::Verdict::{self, ColumnWrong, Match, PWrong, QWrong, Unknown};
+    use super::ParityVerdict::{self, ColumnWrong, Match, PWrong, QWrong, Unknown};
 
     /// The meaning of combined verdicts, independent of order: the one verdict, or unknown.
     #[test]
@@ -272,14 +272,14 @@ mod tests {
         let all = [Match, PWrong, ColumnWrong(0), ColumnWrong(1), Unknown];
         for number in 0..all.len().pow(3) {
             let rows = [number / 25, number / 5 % 5, number % 5].map(|place| all[place]);
-            let mut wrong: Vec<Verdict> = rows.into_iter().filter(|row| *row != Match).collect();
+            let mut wrong: Vec<ParityVerdict> = rows.into_iter().filter(|row| *row != Match).collect();
             wrong.dedup();
             let expected = match wrong[..] {
                 [] => Match,
                 [one] => one,
                 _ => Unknown,
             };
-            assert_eq!(rows.into_iter().fold(Match, Verdict::and), expected, "{rows:?}");
+            assert_eq!(rows.into_iter().fold(Match, ParityVerdict::and), expected, "{rows:?}");
         }
     }
 
@@ -287,13 +287,13 @@ mod tests {
     fn a_column_is_named_only_if_p_and_q_differ_and_one_parity_alone_names_nothing() {
         let column = |index| JobColumn { index, at: PoolOffset(0), old: PoolOffset(0) };
         let columns = [column(5), column(2)];
-        let of = |p, q, explains| Verdict::of_row(p, q, explains, &columns);
+        let of = |p, q, explains| ParityVerdict::of_row(p, q, explains, &columns);
         assert_eq!([of(false, false, None), of(true, false, None), of(false, true, None)], [Match, PWrong, QWrong]);
         assert_eq!(
             [of(true, true, Some(2)), of(true, true, Some(3)), of(true, true, None)],
             [ColumnWrong(1), Unknown, Unknown]
         );
-        assert_eq!([Verdict::of_one_parity(true), Verdict::of_one_parity(false)], [Match, Unknown]);
+        assert_eq!([ParityVerdict::of_one_parity(true), ParityVerdict::of_one_parity(false)], [Match, Unknown]);
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
             (&["a", "a", "a", "b", "c"], Unknown),
             (&["a", "a", "b", "b"], Unknown),
         ] {
-            assert_eq!(Verdict::of_copies(copies.iter().map(|copy| copy.as_bytes())), expected, "{copies:?}");
+            assert_eq!(ParityVerdict::of_copies(copies.iter().map(|copy| copy.as_bytes())), expected, "{copies:?}");
         }
     }
 }

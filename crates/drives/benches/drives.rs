@@ -2,7 +2,7 @@
 
 use openraid_core::actions::DriveOp;
 use openraid_drives::Random;
-use openraid_drives::{trial, DriveKit, DriveModel, DriveOptions};
+use openraid_drives::{trial, DriveKit, DriveOptions, VirtualDrive};
 use openraid_models::Library;
 use std::time::Instant;
 

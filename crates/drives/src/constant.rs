@@ -2,7 +2,7 @@
 //! served.
 
 use super::outbox::Outbox;
-use super::DriveModel;
+use super::VirtualDrive;
 use crate::random::Random;
 use openraid_core::actions::DriveCommand;
 use openraid_models::{ConstantProfile, ServiceLaw};
@@ -77,7 +77,7 @@ pub(super) fn exponential_table() -> Arc<[u64]> {
     (0..PIECES).map(|piece| start(piece).round() as u64).collect()
 }
 
-impl DriveModel for ConstantDrive {
+impl VirtualDrive for ConstantDrive {
     fn sectors(&self) -> u64 {
         self.sectors
     }
@@ -176,7 +176,7 @@ mod tests {
             all[random.index(drives)].submit(now, &command(number, DriveOp::Read, 0, 8));
         }
         while ended < 1_000_000 {
-            now = all.iter().filter_map(DriveModel::next).min().unwrap();
+            now = all.iter().filter_map(VirtualDrive::next).min().unwrap();
             for drive in &mut all {
                 drive.advance(now, &mut done);
             }

@@ -1,7 +1,7 @@
 //! Models of drives: the completion times of commands.
 //!
 //! A model has no payload and no faults. It has the queue, the mechanism or the dies, the caches and the link of one
-//! drive. It has no clock. Its user calls [`DriveModel::advance`] at the times that [`DriveModel::next`] returns, and
+//! drive. It has no clock. Its user calls [`VirtualDrive::advance`] at the times that [`VirtualDrive::next`] returns, and
 //! before submitting a command at a later time. The simulator uses virtual time, the service real time. Parameters come
 //! from `openraid-models`. A model never uses the figures of the data sheet, which are for comparison. Times are whole
 //! nanoseconds, and chance comes from a seeded generator. The same seed gives the same run.
@@ -48,7 +48,7 @@ pub struct Passing {
 }
 
 /// A drive in virtual time.
-pub trait DriveModel {
+pub trait VirtualDrive {
     /// Its size in sectors of 512 bytes.
     fn sectors(&self) -> u64;
     /// Submit a command. Its range must be within the drive. Its payload is ignored.
@@ -153,7 +153,7 @@ pub enum AnyDrive {
     Constant(Box<ConstantDrive>),
 }
 
-impl DriveModel for AnyDrive {
+impl VirtualDrive for AnyDrive {
     fn sectors(&self) -> u64 {
         match self {
             Self::Disk(drive) => drive.sectors(),

@@ -1,6 +1,6 @@
 //! One drive under a closed load, without a controller. The result is compared with the data sheet.
 
-use super::{DriveKit, DriveModel, DriveOptions, DriveState};
+use super::{DriveKit, DriveOptions, DriveState, VirtualDrive};
 use crate::random::Random;
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass};
 use openraid_models::{DriveProfile, SheetKey};
@@ -70,7 +70,7 @@ pub fn command(number: u32, op: DriveOp, lba: u64, sectors: u64) -> DriveCommand
 /// # Panics
 /// The drive does not answer.
 pub fn closed(
-    drive: &mut impl DriveModel,
+    drive: &mut impl VirtualDrive,
     depth: u32,
     warm: u64,
     count: u64,
@@ -81,7 +81,7 @@ pub fn closed(
     let mut trial = Trial { times: Vec::new(), span: 0, sectors: 0 };
     let (mut ended, mut from) = (0, 0);
     let mut done = Vec::new();
-    let mut give = |drive: &mut dyn DriveModel, now: Instant, slot: u32, begun: &mut [(u64, u64)]| {
+    let mut give = |drive: &mut dyn VirtualDrive, now: Instant, slot: u32, begun: &mut [(u64, u64)]| {
         let (op, lba, sectors) = next();
         begun[slot as usize] = (now.0, sectors);
         drive.submit(now, &command(slot, op, lba, sectors));

@@ -3,7 +3,7 @@
 
 use openraid_core::actions::DriveOp;
 use openraid_drives::Random;
-use openraid_drives::{trial, DriveKit, DriveModel, DriveOptions, DriveState};
+use openraid_drives::{trial, DriveKit, DriveOptions, DriveState, VirtualDrive};
 use openraid_models::{DriveProfile, Edge, Edges, Library};
 
 fn works(profile: &DriveProfile, seed: u64) {

@@ -2,7 +2,7 @@
 //! drive with one command, and the rate of the medium.
 
 use openraid_core::actions::DriveOp;
-use openraid_drives::{trial, DriveKit, DriveModel, DriveOptions, DriveState};
+use openraid_drives::{trial, DriveKit, DriveOptions, DriveState, VirtualDrive};
 use openraid_models::{DriveKind, DriveProfile, Library};
 
 /// Bytes a second of `requests` sequential reads of `sectors` each, with `depth` commands outstanding.

@@ -32,7 +32,7 @@ const _: () = assert!(BAD_BLOCKS_MAX as u64 * ENTRY_BYTES as u64 == BAD_BLOCK_LO
 
 /// A range of a drive that is known to be bad.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct BadRange {
+pub struct BadBlockRange {
     /// First bad sector of the drive.
     pub start: DriveLba,
     /// Number of bad sectors.
@@ -57,7 +57,7 @@ pub enum BadBlockError {
     /// The log has no free entry for another range.
     Full,
     /// An entry cannot express the range: it is empty, not in whole units, or its address is too high.
-    Unwritable(BadRange),
+    Unwritable(BadBlockRange),
 }
 
 impl fmt::Display for BadBlockError {
@@ -71,7 +71,7 @@ impl fmt::Display for BadBlockError {
             Self::BadLength(bytes) => write!(f, "{bytes} B is not a possible length of a bad-block log"),
             Self::BadShift(shift) => write!(f, "damaged bad-block log: a unit of 2^{shift} sectors"),
             Self::Full => write!(f, "the bad-block log is full ({BAD_BLOCKS_MAX} entries): replace this member"),
-            Self::Unwritable(BadRange { start, len }) => {
+            Self::Unwritable(BadBlockRange { start, len }) => {
                 write!(f, "{len} from sector {} cannot be entered in a bad-block log", start.0)
             }
         }
@@ -82,7 +82,7 @@ impl core::error::Error for BadBlockError {}
 /// The entries of one bad-block log, in their order on disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadBlockTable {
-    ranges: [BadRange; BAD_BLOCKS_MAX],
+    ranges: [BadBlockRange; BAD_BLOCKS_MAX],
     len: usize,
 }
 
@@ -96,12 +96,12 @@ impl BadBlockTable {
     /// An empty log.
     #[must_use]
     pub const fn new() -> Self {
-        Self { ranges: [BadRange { start: DriveLba(0), len: Sectors(0) }; BAD_BLOCKS_MAX], len: 0 }
+        Self { ranges: [BadBlockRange { start: DriveLba(0), len: Sectors(0) }; BAD_BLOCKS_MAX], len: 0 }
     }
 
     /// The bad ranges.
     #[must_use]
-    pub fn ranges(&self) -> &[BadRange] {
+    pub fn ranges(&self) -> &[BadBlockRange] {
         &self.ranges[..self.len]
     }
 
@@ -110,7 +110,7 @@ impl BadBlockTable {
     /// # Errors
     /// [`BadBlockError::Full`] if the range does not fit; the log is then unchanged. [`BadBlockError::Unwritable`] for
     /// a range that is empty or does not end below sector 2^54.
-    pub fn push(&mut self, range: BadRange) -> Result<(), BadBlockError> {
+    pub fn push(&mut self, range: BadBlockRange) -> Result<(), BadBlockError> {
         let end = range.start.get().checked_add(range.len.get()).filter(|&end| end <= END >> LENGTH_BITS);
         if range.len.is_zero() || end.is_none() {
             return Err(BadBlockError::Unwritable(range));
@@ -119,10 +119,10 @@ impl BadBlockTable {
         if pieces > (BAD_BLOCKS_MAX - self.len) as u64 {
             return Err(BadBlockError::Full);
         }
-        let BadRange { mut start, mut len } = range;
+        let BadBlockRange { mut start, mut len } = range;
         while !len.is_zero() {
             let piece = Sectors(len.get().min(BAD_BLOCK_LENGTH_MAX));
-            self.ranges[self.len] = BadRange { start, len: piece };
+            self.ranges[self.len] = BadBlockRange { start, len: piece };
             self.len += 1;
             start += piece;
             len -= piece;
@@ -151,7 +151,7 @@ impl BadBlockTable {
             let Some(start) = start.filter(|_| end.is_some() && len > 0) else {
                 return Err(BadBlockError::BadEntry { index, entry });
             };
-            table.ranges[table.len] = BadRange { start: DriveLba(start), len: Sectors(len) };
+            table.ranges[table.len] = BadBlockRange { start: DriveLba(start), len: Sectors(len) };
             table.len += 1;
         }
         Ok(table)
@@ -192,8 +192,8 @@ mod tests {
 
     const DRIVE: Sectors = Sectors(1 << 30);
 
-    fn range(start: u64, len: u64) -> BadRange {
-        BadRange { start: DriveLba(start), len: Sectors(len) }
+    fn range(start: u64, len: u64) -> BadBlockRange {
+        BadBlockRange { start: DriveLba(start), len: Sectors(len) }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::feature::FeatureMap;
 use crate::level::{MdLevel, Raid0Layout};
 use crate::reshape::{self, ReshapeFault};
-use crate::role::{Role, ROLES_MAX};
+use crate::role::{DeviceRole, ROLES_MAX};
 use crate::superblock::{superblock_lba, MinorVersion, Superblock};
 use core::fmt;
 use openraid_units::{Bytes, DriveLba, Sectors};
@@ -325,7 +325,7 @@ fn place(sb: &Superblock, drive_size: Sectors) -> Result<(), SuperblockError> {
 fn roles(sb: &Superblock) -> Result<(), SuperblockError> {
     let slots = slots_before(sb)?.max(sb.raid_disks);
     for (dev_number, role) in sb.roles.iter().enumerate() {
-        if let Role::Active(slot) = role {
+        if let DeviceRole::Active(slot) = role {
             if slot.0 >= slots {
                 return Err(SuperblockError::BadRole { dev_number, slot: slot.0 });
             }
@@ -347,7 +347,7 @@ fn data_area(sb: &Superblock, drive_size: Sectors) -> Result<DriveLba, Superbloc
     if !off_superblock || size.is_zero() || end.is_none_or(|end| end > limit.get()) {
         return Err(SuperblockError::BadDataArea { start, size, limit });
     }
-    let uses_size = sb.level.is_redundant() && matches!(sb.role(), Role::Active(_));
+    let uses_size = sb.level.is_redundant() && matches!(sb.role(), DeviceRole::Active(_));
     if uses_size && (sb.size > size || sb.size.is_zero()) {
         return Err(SuperblockError::SizeBeyondData { size: sb.size, data_size: size });
     }

@@ -24,7 +24,7 @@ use crate::feature::{DeviceFlags, FeatureMap};
 use crate::identity::{SetName, Timestamp, Uuid};
 use crate::level::MdLevel;
 use crate::ppl::PPL_AREA;
-use crate::role::{Role, RoleTable, ROLES_MAX};
+use crate::role::{DeviceRole, RoleTable, ROLES_MAX};
 use crate::superblock::{superblock_lba, BadBlockPlace, MinorVersion, PplPlace, Reshape, Superblock, Unassigned};
 use core::fmt;
 use openraid_units::{Bytes, DriveLba, Sectors, Slot};
@@ -319,7 +319,7 @@ pub fn role_table_len(devices: usize) -> usize {
 
 impl NewSet {
     /// The first superblock of a member, with `events` 0. The caller provides `roles`: for a slot without a device, a
-    /// device number has the role [`Role::Faulty`].
+    /// device number has the role [`DeviceRole::Faulty`].
     ///
     /// The RAID 0 layout bit is set if `layout` is not 0. Kernels before 5.4 refuse the bit, so only arrays whose
     /// members differ in size have it.
@@ -373,7 +373,7 @@ impl NewSet {
         let devices = usize::from(self.raid_disks) + spares;
         let mut roles = RoleTable::new(role_table_len(devices));
         for slot in 0..self.raid_disks {
-            roles.set(usize::from(slot), Role::Active(Slot(slot)));
+            roles.set(usize::from(slot), DeviceRole::Active(Slot(slot)));
         }
         roles
     }

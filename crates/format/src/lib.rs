@@ -36,7 +36,7 @@ mod reshape;
 mod role;
 mod superblock;
 
-pub use badblocks::{BadBlockError, BadBlockTable, BadRange, BAD_BLOCKS_MAX, BAD_BLOCK_LENGTH_MAX};
+pub use badblocks::{BadBlockError, BadBlockRange, BadBlockTable, BAD_BLOCKS_MAX, BAD_BLOCK_LENGTH_MAX};
 pub use bitmap::{
     chunk_for as bitmap_chunk_for, events_are_acceptable as bitmap_events_are_acceptable, sync_size, BitmapError,
     BitmapGeometry, BitmapHeader, BitmapState, BitmapVersion, BITMAP_CHUNK_DEFAULT, BITMAP_DAEMON_SLEEP_DEFAULT,
@@ -67,7 +67,7 @@ pub use ppl::{
 };
 pub use raid5_journal::{is_raid5_journal_block, RAID5_JOURNAL_MAGIC};
 pub use reshape::{ChangeBegin, ReshapeDirection, ReshapeFault, ReshapeView, ShapeFields};
-pub use role::{Role, RoleTable, ROLES_MAX};
+pub use role::{DeviceRole, RoleTable, ROLES_MAX};
 pub use superblock::{
     superblock_lba, BadBlockPlace, JournalReached, MinorVersion, PplPlace, Reshape, Superblock, Unassigned,
     SUPERBLOCK_BYTES_MAX, SUPERBLOCK_MAGIC,

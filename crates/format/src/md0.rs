@@ -19,7 +19,7 @@ use crate::feature::{DeviceFlags, FeatureMap};
 use crate::identity::{SetName, Timestamp, Uuid};
 use crate::le;
 use crate::level::MdLevel;
-use crate::role::{Role, RoleTable};
+use crate::role::{DeviceRole, RoleTable};
 use crate::superblock::{
     superblock_lba, BadBlockPlace, MinorVersion, Reshape, Superblock, Unassigned, SUPERBLOCK_BYTES_MAX,
     SUPERBLOCK_MAGIC,
@@ -133,13 +133,13 @@ impl Words<'_> {
     }
 
     /// The role and the state of the descriptor with this number.
-    fn disk(&self, number: usize) -> (Role, u32) {
+    fn disk(&self, number: usize) -> (DeviceRole, u32) {
         let at = word::DISKS + number * DISK_WORDS;
         let (number_said, slot, state) = (self.u32(at), self.u32(at + 3), self.u32(at + 4));
         let role = match u16::try_from(slot) {
-            _ if state & FAULTY != 0 || usize::try_from(number_said) != Ok(number) => Role::Faulty,
-            Ok(slot) if state & SYNC != 0 => Role::Active(Slot(slot)),
-            _ => Role::Spare,
+            _ if state & FAULTY != 0 || usize::try_from(number_said) != Ok(number) => DeviceRole::Faulty,
+            Ok(slot) if state & SYNC != 0 => DeviceRole::Active(Slot(slot)),
+            _ => DeviceRole::Spare,
         };
         (role, state)
     }

@@ -1,6 +1,6 @@
 //! Recognises the journal of md's raid5-cache, so that the error can say why the set is refused.
 //!
-//! A journal member has a superblock with the role [`Journal`](crate::Role::Journal); its data area is a log of 4 KiB
+//! A journal member has a superblock with the role [`Journal`](crate::DeviceRole::Journal); its data area is a log of 4 KiB
 //! blocks. While the journal holds acknowledged writes, an array must never be started from its other members alone.
 
 use crate::le;

@@ -15,7 +15,7 @@
 use crate::check::{self, MetadataArea, SuperblockError};
 use crate::feature::FeatureMap;
 use crate::level::{MdLevel, Raid10Layout};
-use crate::role::Role;
+use crate::role::DeviceRole;
 use crate::superblock::{MinorVersion, Reshape, Superblock};
 use core::fmt;
 use openraid_units::{DriveLba, Sectors, SetLba};
@@ -385,7 +385,7 @@ fn check_new_data_area(sb: &Superblock, direction: ReshapeDirection) -> Result<(
     let start = sb.data_offset.get().checked_add_signed(shift).map(DriveLba).ok_or(fault)?;
     let data_size = sb.data_size.get().checked_add_signed(-shift).map(Sectors).ok_or(fault)?;
     let off_superblock = sb.minor == MinorVersion::V1_0 || start >= check::superblock_end(sb);
-    let is_used = matches!(sb.role(), Role::Active(_));
+    let is_used = matches!(sb.role(), DeviceRole::Active(_));
     if !off_superblock || data_size.is_zero() || (is_used && sb.size > data_size) {
         return Err(fault);
     }
@@ -599,8 +599,8 @@ impl Superblock {
     /// Members of slots that there are not any more are spares.
     fn drop_roles(&mut self) {
         for number in 0..self.roles.len() {
-            if matches!(self.roles.iter().nth(number), Some(Role::Active(slot)) if slot.0 >= self.raid_disks) {
-                self.roles.set(number, Role::Spare);
+            if matches!(self.roles.iter().nth(number), Some(DeviceRole::Active(slot)) if slot.0 >= self.raid_disks) {
+                self.roles.set(number, DeviceRole::Spare);
             }
         }
     }

@@ -7,7 +7,7 @@ pub const ROLES_MAX: usize = (4096 - 256) / 2;
 
 /// The role of a device in its set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Role {
+pub enum DeviceRole {
     /// The device holds the data of this slot, or is being rebuilt with them.
     Active(Slot),
     /// The device is a spare.
@@ -18,7 +18,7 @@ pub enum Role {
     Journal,
 }
 
-impl Role {
+impl DeviceRole {
     const SPARE: u16 = 0xffff;
     const FAULTY: u16 = 0xfffe;
     const JOURNAL: u16 = 0xfffd;
@@ -61,7 +61,7 @@ impl core::fmt::Debug for RoleTable {
 }
 
 impl RoleTable {
-    /// A table of `len` entries with the role [`Role::Spare`], which md uses for unused numbers.
+    /// A table of `len` entries with the role [`DeviceRole::Spare`], which md uses for unused numbers.
     ///
     /// # Panics
     /// `len` is above [`ROLES_MAX`].
@@ -69,7 +69,7 @@ impl RoleTable {
     pub fn new(len: usize) -> Self {
         assert!(len <= ROLES_MAX, "a role table has at most {ROLES_MAX} entries");
         let mut codes = [0; ROLES_MAX];
-        codes[..len].fill(Role::SPARE);
+        codes[..len].fill(DeviceRole::SPARE);
         Self { codes, len }
     }
     /// Number of entries, md's `max_dev`.
@@ -82,22 +82,22 @@ impl RoleTable {
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Role of a device number. As in md, a number past the end of the table has the role [`Role::Spare`].
+    /// Role of a device number. As in md, a number past the end of the table has the role [`DeviceRole::Spare`].
     #[must_use]
-    pub fn get(&self, dev_number: u32) -> Role {
+    pub fn get(&self, dev_number: u32) -> DeviceRole {
         let code = usize::try_from(dev_number).ok().and_then(|at| self.codes[..self.len].get(at));
-        code.map_or(Role::Spare, |&code| Role::from_code(code))
+        code.map_or(DeviceRole::Spare, |&code| DeviceRole::from_code(code))
     }
     /// Sets the role of a device number.
     ///
     /// # Panics
     /// The number is past the end of the table.
-    pub fn set(&mut self, dev_number: usize, role: Role) {
+    pub fn set(&mut self, dev_number: usize, role: DeviceRole) {
         assert!(dev_number < self.len, "device number {dev_number} is beyond the role table");
         self.codes[dev_number] = role.code();
     }
     /// All roles in the order of device numbers.
-    pub fn iter(&self) -> impl Iterator<Item = Role> + '_ {
-        self.codes[..self.len].iter().map(|&code| Role::from_code(code))
+    pub fn iter(&self) -> impl Iterator<Item = DeviceRole> + '_ {
+        self.codes[..self.len].iter().map(|&code| DeviceRole::from_code(code))
     }
 }

@@ -17,7 +17,7 @@ use crate::feature::{DeviceFlags, FeatureMap};
 use crate::identity::{SetName, Timestamp, Uuid};
 use crate::le;
 use crate::level::{MdLevel, Raid0Layout, Raid10Layout};
-use crate::role::{Role, RoleTable, ROLES_MAX};
+use crate::role::{DeviceRole, RoleTable, ROLES_MAX};
 use openraid_units::{BlockSize, DriveLba, MemberLba, Sectors, SECTOR_BYTES};
 
 /// The first four bytes of every md superblock, little-endian.
@@ -409,7 +409,7 @@ impl Superblock {
 
     /// This member's own role.
     #[must_use]
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> DeviceRole {
         self.roles.get(self.dev_number)
     }
 
@@ -492,7 +492,7 @@ impl Superblock {
     /// The sector of the journal's oldest valid block; `None` unless this member is a journal.
     #[must_use]
     pub fn journal_tail(&self) -> Option<MemberLba> {
-        (self.features.contains(FeatureMap::JOURNAL) && self.role() == Role::Journal)
+        (self.features.contains(FeatureMap::JOURNAL) && self.role() == DeviceRole::Journal)
             .then_some(MemberLba(self.recovery_or_tail))
     }
     /// First sector whose redundancy is not in sync; `None` if all is in sync (md's "clean"). For RAID 10 it counts
@@ -607,7 +607,7 @@ fn decode_roles(bytes: &[u8]) -> RoleTable {
     let entries = usize::try_from(le::u32_at(bytes, at::MAX_DEV)).expect("bounded by the envelope");
     let mut roles = RoleTable::new(entries);
     for index in 0..entries {
-        roles.set(index, Role::from_code(le::u16_at(bytes, HEADER_BYTES + 2 * index)));
+        roles.set(index, DeviceRole::from_code(le::u16_at(bytes, HEADER_BYTES + 2 * index)));
     }
     roles
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{case, fix_checksum};
 use openraid_format::{
-    FeatureMap, MdLevel, MetadataArea, MinorVersion, ReshapeFault, Role, RoleTable, Superblock, SuperblockError,
+    DeviceRole, FeatureMap, MdLevel, MetadataArea, MinorVersion, ReshapeFault, RoleTable, Superblock, SuperblockError,
     ROLES_MAX,
 };
 use openraid_units::{DriveLba, Sectors, SetLba, Slot};
@@ -38,7 +38,10 @@ fn the_checksum_covers_a_role_table_of_odd_length() {
     let odd = with("raid1", &[(220, &127u32.to_le_bytes()), (256 + 2 * 126, &[0x34, 0x12])]);
     assert_eq!(odd.unwrap_err(), SuperblockError::BadRole { dev_number: 126, slot: 0x1234 });
     let odd = with("raid1", &[(220, &127u32.to_le_bytes()), (256 + 2 * 126, &[1, 0])]).unwrap();
-    assert_eq!((odd.roles.len(), odd.roles.get(126), odd.roles.get(127)), (127, Role::Active(Slot(1)), Role::Spare));
+    assert_eq!(
+        (odd.roles.len(), odd.roles.get(126), odd.roles.get(127)),
+        (127, DeviceRole::Active(Slot(1)), DeviceRole::Spare)
+    );
     let mut bytes = [0; 512];
     odd.encode(&mut bytes);
     let mut fixed = bytes;
@@ -161,14 +164,14 @@ fn roles_name_slots_the_array_has() {
     assert_eq!(refusal("raid1", 258, &2u16.to_le_bytes()), SuperblockError::BadRole { dev_number: 1, slot: 2 });
     assert_eq!(refusal("raid1", 510, &[0xfc, 0xff]), SuperblockError::BadRole { dev_number: 127, slot: 0xfffc });
     assert_eq!(refusal("raid1", 220, &1921u32.to_le_bytes()), SuperblockError::TooManyRoles(1921));
-    assert_eq!(with("raid1", &[(160, &[0xff; 4])]).unwrap().role(), Role::Spare);
+    assert_eq!(with("raid1", &[(160, &[0xff; 4])]).unwrap().role(), DeviceRole::Spare);
     // While a set shrinks, the slots that will be removed still have their members.
     let member = &case("change-raid5-4-to-5")[0];
     let shrinking = |slot: u16| {
         let mut superblock = member.superblock().expect("md wrote it");
         superblock.set_change_position(SetLba(1536)).expect("the end of stripes of both shapes");
         superblock.turn_change(SetLba(superblock.reshape.position)).expect("the end of stripes of both shapes");
-        superblock.roles.set(4, Role::Active(Slot(slot)));
+        superblock.roles.set(4, DeviceRole::Active(Slot(slot)));
         let mut bytes = [0; 4096];
         superblock.encode(&mut bytes);
         Superblock::decode(&bytes, member.minor(), member.size)
@@ -189,8 +192,8 @@ fn roles_name_slots_the_array_has() {
 fn the_largest_role_table_fills_4096_bytes() {
     let mut sb = with("raid1", &[(8, &[0])]).unwrap();
     sb.roles = RoleTable::new(ROLES_MAX);
-    sb.roles.set(0, Role::Active(Slot(0)));
-    sb.roles.set(ROLES_MAX - 1, Role::Faulty);
+    sb.roles.set(0, DeviceRole::Active(Slot(0)));
+    sb.roles.set(ROLES_MAX - 1, DeviceRole::Faulty);
     let mut bytes = [0; 4096];
     assert_eq!(sb.encode(&mut bytes), 4096);
     // Exactly 8 sectors after the superblock is the first valid place of the log.

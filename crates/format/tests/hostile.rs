@@ -8,8 +8,8 @@ mod common;
 
 use common::{fix_checksum, golden, Member, Random};
 use openraid_format::{
-    detect_foreign, is_raid5_journal_block, sync_size, BadBlockTable, BitmapError, BitmapHeader, MinorVersion,
-    PplHeader, ReadStretch, Role, Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
+    detect_foreign, is_raid5_journal_block, sync_size, BadBlockTable, BitmapError, BitmapHeader, DeviceRole,
+    MinorVersion, PplHeader, ReadStretch, Superblock, SuperblockError, Uuid, SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{Bytes, DriveLba, Sectors};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ impl ReadSuperblock {
         assert_eq!(out[..covered], self.bytes[..covered]);
         if let Some(change) = superblock.change() {
             assert!(change.step().is_none_or(|step| change.position.get() % step.get() == 0));
-            if matches!(superblock.role(), Role::Active(_)) {
+            if matches!(superblock.role(), DeviceRole::Active(_)) {
                 assert!(superblock.new_data_offset() + change.size <= DriveLba(self.size.get()));
             }
         }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{golden, Member};
 use openraid_format::{
-    BadBlockPlace, DeviceFlags, FarSets, FeatureMap, JournalReached, LayoutWord, MdLevel, Raid10Layout, Role,
+    BadBlockPlace, DeviceFlags, DeviceRole, FarSets, FeatureMap, JournalReached, LayoutWord, MdLevel, Raid10Layout,
     Superblock, SuperblockError, Uuid,
 };
 
@@ -143,12 +143,12 @@ fn state_lines(sb: &Superblock) -> Vec<String> {
         _ => lines.push(format!("Chunk Size : {}K", sb.chunk.get() / 2)),
     }
     lines.push(match sb.role() {
-        Role::Active(slot) if sb.features.contains(FeatureMap::REPLACEMENT) => {
+        DeviceRole::Active(slot) if sb.features.contains(FeatureMap::REPLACEMENT) => {
             format!("Device Role : Replacement device {slot}")
         }
-        Role::Active(slot) => format!("Device Role : Active device {slot}"),
-        Role::Spare | Role::Faulty => String::from("Device Role : spare"),
-        Role::Journal => String::from("Device Role : Journal"),
+        DeviceRole::Active(slot) => format!("Device Role : Active device {slot}"),
+        DeviceRole::Spare | DeviceRole::Faulty => String::from("Device Role : spare"),
+        DeviceRole::Journal => String::from("Device Role : Journal"),
     });
     lines.push(format!("Array State : {} ('A' == active, '.' == missing, 'R' == replacing)", slots(sb)));
     lines
@@ -165,7 +165,8 @@ fn raid10_words(layout: Raid10Layout) -> String {
 
 /// One letter for each slot, of the larger shape if it changes.
 fn slots(sb: &Superblock) -> String {
-    let holders = |slot: u16| sb.roles.iter().filter(|role| matches!(role, Role::Active(it) if it.0 == slot)).count();
+    let holders =
+        |slot: u16| sb.roles.iter().filter(|role| matches!(role, DeviceRole::Active(it) if it.0 == slot)).count();
     let slots = sb.change().map_or(sb.raid_disks, |change| change.old.raid_disks.max(change.new.raid_disks));
     (0..slots)
         .map(|slot| match holders(slot) {
@@ -186,8 +187,8 @@ fn the_golden_images_cover_every_level_place_and_state() {
     for bit in [1, 2, 4, 8, 16, 64, 512, 1024, 4096] {
         assert!(features.contains(FeatureMap(bit)), "{}", FeatureMap(bit));
     }
-    assert!(all.iter().any(|sb| sb.role() == Role::Faulty || sb.role() == Role::Spare));
-    assert!(all.iter().any(|sb| sb.role() == Role::Journal && sb.journal_tail().is_some()));
+    assert!(all.iter().any(|sb| sb.role() == DeviceRole::Faulty || sb.role() == DeviceRole::Spare));
+    assert!(all.iter().any(|sb| sb.role() == DeviceRole::Journal && sb.journal_tail().is_some()));
     assert!(all.iter().any(|sb| sb.resync_position().is_some_and(|at| at.get() > 0)));
 }
 

@@ -13,7 +13,7 @@ use openraid_parity::Kernels;
 use openraid_runtime::jobs;
 use openraid_sim::drive::null::NullMachine;
 use openraid_sim::world::arrays::plan_new;
-use openraid_sim::{RigOptions, Shape};
+use openraid_sim::{ArrayShape, RigOptions};
 use openraid_sys::{FramePool, PoolOptions, PoolRange};
 use openraid_units::{ArrayId, ArrayOffset, Bytes, DriveId, Instant, Nanos, Sectors, Token};
 
@@ -40,7 +40,7 @@ fn index(bytes: Bytes) -> usize {
 }
 
 impl Machine {
-    fn new(shape: &Shape) -> (Self, ArrayId) {
+    fn new(shape: &ArrayShape) -> (Self, ArrayId) {
         let limits = Limits { clean_delay: Nanos::from_secs(1 << 30), ..Limits::default() };
         let mut machine = Self {
             controller: Controller::new(limits.clone()).expect("limits that work"),
@@ -152,15 +152,15 @@ fn main() {
         return;
     }
     // A virtual machine gets its memory at the first touch, which takes longer than all that is measured here.
-    drop(Machine::new(&Shape::raid6(10, CHUNK)));
+    drop(Machine::new(&ArrayShape::raid6(10, CHUNK)));
     drop(vec![1_u8; 12 * index(MEMBER.bytes())]);
     println!("full stripes to members in memory, chunk 64 KiB, one thread, CPU time (median of {ROUNDS})");
     println!("{:<12} {:>6} {:>12} {:>12} {:>8}", "array", "depth", "GB/s", "copy GB/s", "ratio");
     for (name, shape) in [
-        ("RAID 5 4+1", Shape::raid5(5, CHUNK)),
-        ("RAID 5 8+1", Shape::raid5(9, CHUNK)),
-        ("RAID 6 4+2", Shape::raid6(6, CHUNK)),
-        ("RAID 6 8+2", Shape::raid6(10, CHUNK)),
+        ("RAID 5 4+1", ArrayShape::raid5(5, CHUNK)),
+        ("RAID 5 8+1", ArrayShape::raid5(9, CHUNK)),
+        ("RAID 6 4+2", ArrayShape::raid6(6, CHUNK)),
+        ("RAID 6 8+2", ArrayShape::raid6(10, CHUNK)),
     ] {
         let (mut machine, array) = Machine::new(&shape);
         let data = u64::from(shape.members) - if name.contains('6') { 2 } else { 1 };

@@ -18,7 +18,7 @@ use openraid_oracle::stamp::{self, StampReport, WriteLog};
 use openraid_sim::drive::{DriveSpec, FreshContent};
 use openraid_sim::shape::Blocks;
 use openraid_sim::world::{World, WorldSpec};
-use openraid_sim::{Random, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Random, Rig, RigOptions};
 use openraid_units::{ArrayId, DriveId, DriveLba, Sectors};
 
 /// Images are copied in pieces of this size.
@@ -77,11 +77,11 @@ impl Drop for Folder {
 
 /// The shapes that are taken back and forth: every level and layout, on 512-byte blocks.
 #[must_use]
-pub fn shapes() -> Vec<Shape> {
-    let mut shapes: Vec<Shape> = Shape::all()
+pub fn shapes() -> Vec<ArrayShape> {
+    let mut shapes: Vec<ArrayShape> = ArrayShape::all()
         .into_iter()
         .filter(|shape| !shape.is_passthrough())
-        .map(|shape| Shape { blocks: Blocks::Small, ..shape })
+        .map(|shape| ArrayShape { blocks: Blocks::Small, ..shape })
         // md wants two members for levels with copies or stripes.
         .filter(|shape| shape.members > 1)
         .collect();
@@ -91,7 +91,7 @@ pub fn shapes() -> Vec<Shape> {
 
 /// A part of the shapes in which every level and layout occurs once.
 #[must_use]
-pub fn slice() -> Vec<Shape> {
+pub fn slice() -> Vec<ArrayShape> {
     let mut seen = Vec::new();
     shapes()
         .into_iter()
@@ -106,7 +106,7 @@ pub fn slice() -> Vec<Shape> {
 
 /// A word for the array in jobs and file names.
 #[must_use]
-pub fn key(shape: &Shape, number: usize) -> String {
+pub fn key(shape: &ArrayShape, number: usize) -> String {
     format!("a{number}_{:?}_{:x}_{}", shape.level, shape.layout, shape.members).to_lowercase()
 }
 
@@ -115,7 +115,7 @@ pub fn key(shape: &Shape, number: usize) -> String {
 /// # Panics
 /// A pass-through.
 #[must_use]
-pub fn create_arguments(shape: &Shape) -> String {
+pub fn create_arguments(shape: &ArrayShape) -> String {
     let level = MdLevel::from_number(shape.level.md_number().expect("md has this level")).expect("md's number");
     let mut arguments = format!("--level={} --raid-devices={}", level.number(), shape.members);
     if shape.level == Level::Linear {
@@ -137,7 +137,7 @@ pub fn create_arguments(shape: &Shape) -> String {
 
 /// Has md's tool a word for the shape's layout?
 #[must_use]
-pub fn has_word(shape: &Shape) -> bool {
+pub fn has_word(shape: &ArrayShape) -> bool {
     let level = MdLevel::from_number(shape.level.md_number().unwrap_or(0));
     level.is_some_and(|level| !LayoutWord { level, layout: shape.layout }.to_string().starts_with("0x"))
         || !matches!(shape.level, Level::Raid10)
@@ -257,7 +257,7 @@ pub fn machine(paths: &[PathBuf], seed: u64) -> World {
 /// # Panics
 /// The engine does not make it.
 #[must_use]
-pub fn made_by_engine(shape: Shape, key: &str, folder: &Folder, options: RigOptions) -> Vec<PathBuf> {
+pub fn made_by_engine(shape: ArrayShape, key: &str, folder: &Folder, options: RigOptions) -> Vec<PathBuf> {
     let seed = options.world.seed;
     let mut rig = Rig::new(shape, options);
     rig.rest();

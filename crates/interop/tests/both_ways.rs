@@ -2,7 +2,7 @@
 
 use openraid_interop::{create_arguments, has_word, is_stamped, key, machine, made_by_engine, shapes, slice, Folder};
 use openraid_oracle::{answer, Guest, SOAK};
-use openraid_sim::{RigOptions, Shape};
+use openraid_sim::{ArrayShape, RigOptions};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ const ARRAYS_PER_BOOT: usize = 20;
 const MEMBER_BYTES: u64 = 4 << 20;
 const SEED: u64 = 7;
 
-fn cases() -> Vec<(String, Shape)> {
+fn cases() -> Vec<(String, ArrayShape)> {
     let shapes = if std::env::var_os(SOAK).is_some() { shapes() } else { slice() };
     shapes.into_iter().enumerate().map(|(number, shape)| (key(&shape, number), shape)).collect()
 }
 
 /// The members that are left when as many as can always be lost are lost, the first ones.
-fn survivors(shape: &Shape, all: &[String]) -> Option<Vec<String>> {
+fn survivors(shape: &ArrayShape, all: &[String]) -> Option<Vec<String>> {
     let lost = usize::from(shape.geometry().losses_survived());
     (lost > 0).then(|| all[lost..].to_vec())
 }
@@ -65,7 +65,7 @@ fn md_reads_what_the_engine_wrote_and_finds_its_redundancy_right() {
 #[test]
 fn the_engine_reads_what_md_wrote_with_all_members_and_with_few() {
     let folder = Folder::new("md-to-engine");
-    let cases: Vec<(String, Shape)> = cases().into_iter().filter(|(_, shape)| has_word(shape)).collect();
+    let cases: Vec<(String, ArrayShape)> = cases().into_iter().filter(|(_, shape)| has_word(shape)).collect();
     for batch in cases.chunks(ARRAYS_PER_BOOT) {
         let mut guest = Guest::new();
         for (key, shape) in batch {

@@ -8,7 +8,7 @@ use openraid_oracle::stamp::WriteLog;
 use openraid_oracle::{answer, Guest};
 use openraid_sim::oracle::Members;
 use openraid_sim::world::arrays::ArrayStartError;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::Sectors;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,7 +96,7 @@ fn the_engine_takes_over_from_md_that_was_killed_while_it_wrote() {
 }
 
 /// Writes of a second generation at random places, logged; the engine is killed when the last ones are under way.
-fn killed_engine(shape: Shape, bitmap: bool, key: &str, folder: &Folder) -> (Vec<PathBuf>, String) {
+fn killed_engine(shape: ArrayShape, bitmap: bool, key: &str, folder: &Folder) -> (Vec<PathBuf>, String) {
     let mut rig = Rig::new(shape, RigOptions { bitmap, ..RigOptions::new(SEED) });
     rig.rest();
     stamp_array(&mut rig.world, rig.array, SEED);
@@ -115,12 +115,12 @@ fn md_takes_over_from_the_engine_that_was_killed_while_it_wrote() {
     let folder = Folder::new("engine-killed");
     let chunk = Sectors::kib(16);
     let cases = [
-        ("raid5", Shape::raid5(4, chunk), false),
-        ("raid5b", Shape::raid5(4, chunk), true),
-        ("raid6b", Shape::raid6(5, chunk), true),
-        ("raid1", Shape::raid1(2), false),
-        ("raid1b", Shape::raid1(3), true),
-        ("raid10b", Shape::raid10(0x102, 3, chunk), true),
+        ("raid5", ArrayShape::raid5(4, chunk), false),
+        ("raid5b", ArrayShape::raid5(4, chunk), true),
+        ("raid6b", ArrayShape::raid6(5, chunk), true),
+        ("raid1", ArrayShape::raid1(2), false),
+        ("raid1b", ArrayShape::raid1(3), true),
+        ("raid10b", ArrayShape::raid10(0x102, 3, chunk), true),
     ];
     let mut guest = Guest::new();
     for (key, shape, bitmap) in cases {

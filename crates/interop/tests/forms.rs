@@ -11,7 +11,7 @@ use openraid_sim::probe::probe;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::MEMBER_DATA;
 use openraid_sim::world::WorldSpec;
-use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions, World};
 use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn stop(world: &mut World, array: ArrayId) {
 fn a_bitmap_that_is_damaged_on_all_members_is_made_again_and_md_takes_the_array() {
     let folder = Folder::new("bitmap");
     let mut guest = Guest::new();
-    let mut rig = Rig::new(Shape::raid5(3, CHUNK), RigOptions { bitmap: true, ..RigOptions::new(SEED) });
+    let mut rig = Rig::new(ArrayShape::raid5(3, CHUNK), RigOptions { bitmap: true, ..RigOptions::new(SEED) });
     rig.rest();
     stamp_array(&mut rig.world, rig.array, SEED);
     stop(&mut rig.world, rig.array);
@@ -77,7 +77,7 @@ fn superblocks_at_the_end_at_the_start_and_after_it_are_read_by_both() {
     for (metadata, word) in METADATA {
         let key = format!("ours{}", word.replace('.', ""));
         let options = RigOptions { metadata, bitmap: true, ..RigOptions::new(SEED) };
-        let mut rig = Rig::new(Shape::raid6(5, CHUNK), options);
+        let mut rig = Rig::new(ArrayShape::raid6(5, CHUNK), options);
         rig.rest();
         stamp_array(&mut rig.world, rig.array, SEED);
         stop(&mut rig.world, rig.array);
@@ -153,7 +153,7 @@ fn nested_array(world: &mut World) -> ArrayId {
 fn arrays_of_arrays_go_both_ways() {
     let folder = Folder::new("nested");
     let mut guest = Guest::new();
-    for (key, span, spans) in [("ours50", Shape::raid5(3, CHUNK), 2), ("ours60", Shape::raid6(4, CHUNK), 3)] {
+    for (key, span, spans) in [("ours50", ArrayShape::raid5(3, CHUNK), 2), ("ours60", ArrayShape::raid6(4, CHUNK), 3)] {
         let mut world = World::new(WorldSpec::new(SEED));
         let mut arrays = Vec::new();
         for number in 0..spans {
@@ -215,7 +215,7 @@ fn arrays_of_arrays_go_both_ways() {
 fn an_array_goes_there_and_back_losing_members_on_both_sides() {
     let folder = Folder::new("there-and-back");
     // Ours, one member lost, written to without it.
-    let shape = Shape::raid6(5, CHUNK);
+    let shape = ArrayShape::raid6(5, CHUNK);
     let mut rig = Rig::new(shape, RigOptions::new(SEED));
     rig.rest();
     rig.lose(Slot(3), Loss::Failed);
@@ -266,7 +266,7 @@ fn unknown_features_are_refused_by_both_and_mds_journals_by_name() {
     let folder = Folder::new("features");
     let mut guest = Guest::new();
     // A bit that no version of md has given a meaning.
-    let mut rig = Rig::new(Shape::raid5(3, CHUNK), RigOptions::new(SEED));
+    let mut rig = Rig::new(ArrayShape::raid5(3, CHUNK), RigOptions::new(SEED));
     rig.rest();
     stop(&mut rig.world, rig.array);
     let unknown = dump_all(&rig.world, "unknown", &folder);
@@ -353,7 +353,7 @@ fn refusal(files: &[PathBuf]) -> String {
 fn one_member_alone_is_an_array_for_both() {
     let folder = Folder::new("single");
     let mut guest = Guest::new();
-    let mut rig = Rig::new(Shape::raid1(1), RigOptions::new(SEED));
+    let mut rig = Rig::new(ArrayShape::raid1(1), RigOptions::new(SEED));
     rig.rest();
     stamp_array(&mut rig.world, rig.array, SEED);
     stop(&mut rig.world, rig.array);

@@ -7,7 +7,7 @@ use openraid_interop::{dump_all, is_stamped, machine, stamp_array, Folder};
 use openraid_oracle::{answer, Guest, GuestOutput};
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::Members;
-use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions, World};
 use openraid_units::{ArrayId, DriveId, MemberLba, Nanos, Sectors, Slot};
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
 const MEMBER_BYTES: u64 = 8 << 20;
 const SEED: u64 = 13;
 const CHUNK: Sectors = Sectors::kib(16);
-const RAID5: Shape = Shape::raid5(4, CHUNK);
+const RAID5: ArrayShape = ArrayShape::raid5(4, CHUNK);
 
 /// An array of the engine, full of stamps.
-fn filled(shape: Shape, options: RigOptions) -> Rig {
+fn filled(shape: ArrayShape, options: RigOptions) -> Rig {
     let mut rig = Rig::new(shape, options);
     rig.rest();
     stamp_array(&mut rig.world, rig.array, SEED);
@@ -223,7 +223,7 @@ fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bit
         out = theirs[1]
     ));
     // The engine does the same.
-    let mut rig = filled(Shape::raid5(3, CHUNK), RigOptions { bitmap: true, ..RigOptions::new(SEED) });
+    let mut rig = filled(ArrayShape::raid5(3, CHUNK), RigOptions { bitmap: true, ..RigOptions::new(SEED) });
     rig.run_for(Nanos::from_secs(30));
     let out = rig.lose(Slot(1), Loss::Failed);
     rig.run_for(Nanos::from_secs(1));

@@ -11,7 +11,7 @@ use openraid_oracle::{answer, Guest, GuestOutput};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::world::WorldSpec;
-use openraid_sim::{Random, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Random, RigOptions, World};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ const WRITES: u64 = 40;
 struct Case {
     key: &'static str,
     /// The shape of each span.
-    shape: Shape,
+    shape: ArrayShape,
     /// How many spans there are; one is no nesting.
     spans: u64,
     metadata: MinorVersion,
@@ -40,15 +40,15 @@ fn cases() -> [Case; 9] {
     // What differs from one of the others in the place of the superblock, or in a number, is tried as a whole only.
     let whole = |key, shape, spans, metadata| Case { metadata, alone: false, ..case(key, shape, spans) };
     [
-        case("raid5", Shape::raid5(4, CHUNK), 1),
-        case("raid6", Shape::raid6(5, CHUNK), 1),
-        case("raid1", Shape::raid1(2), 1),
-        case("raid10", Shape::raid10(0x102, 4, CHUNK), 1),
-        case("raid50", Shape::raid5(3, CHUNK), 2),
-        whole("raid4", Shape::new(Level::Raid4, 0, 4, CHUNK), 1, MinorVersion::V1_2),
-        whole("raid60", Shape::raid6(4, CHUNK), 2, MinorVersion::V1_2),
-        whole("raid5at10", Shape::raid5(3, CHUNK), 1, MinorVersion::V1_0),
-        whole("raid6at11", Shape::raid6(4, CHUNK), 1, MinorVersion::V1_1),
+        case("raid5", ArrayShape::raid5(4, CHUNK), 1),
+        case("raid6", ArrayShape::raid6(5, CHUNK), 1),
+        case("raid1", ArrayShape::raid1(2), 1),
+        case("raid10", ArrayShape::raid10(0x102, 4, CHUNK), 1),
+        case("raid50", ArrayShape::raid5(3, CHUNK), 2),
+        whole("raid4", ArrayShape::new(Level::Raid4, 0, 4, CHUNK), 1, MinorVersion::V1_2),
+        whole("raid60", ArrayShape::raid6(4, CHUNK), 2, MinorVersion::V1_2),
+        whole("raid5at10", ArrayShape::raid5(3, CHUNK), 1, MinorVersion::V1_0),
+        whole("raid6at11", ArrayShape::raid6(4, CHUNK), 1, MinorVersion::V1_1),
     ]
 }
 
@@ -106,7 +106,7 @@ fn journalled(Case { shape, spans, metadata, .. }: Case) -> Machine {
 }
 
 /// The images of the members of a machine, span by span; the journal is left out.
-fn members(machine: &Machine, shape: Shape, key: &str, folder: &Folder) -> Vec<Vec<PathBuf>> {
+fn members(machine: &Machine, shape: ArrayShape, key: &str, folder: &Folder) -> Vec<Vec<PathBuf>> {
     let images = dump_all(&machine.world, key, folder);
     let all = &images[..machine.sets.len() * usize::from(shape.members)];
     all.chunks(usize::from(shape.members)).map(<[PathBuf]>::to_vec).collect()

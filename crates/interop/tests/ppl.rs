@@ -8,7 +8,7 @@ use openraid_oracle::{answer, Guest};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::{Rig, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Rig, RigOptions, World};
 use openraid_units::{ArrayId, Nanos, Sectors};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const SPANS: u64 = 2;
 /// The engine is killed in the middle of writes of up to 32 KiB, after this many steps of the last ones; with
 /// `u32::MAX` when the last of them was answered.
 fn killed_engine(seed: u64, steps: u32, key: &str, folder: &Folder) -> (Vec<PathBuf>, String) {
-    let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), RigOptions { ppl: true, ..RigOptions::new(seed) });
+    let mut rig = Rig::new(ArrayShape::raid5(4, Sectors::kib(16)), RigOptions { ppl: true, ..RigOptions::new(seed) });
     rig.rest();
     stamp_array(&mut rig.world, rig.array, SEED);
     let sectors = (rig.session.capacity() / 512).min(1024);
@@ -80,7 +80,7 @@ fn md_puts_right_what_the_engine_was_writing() {
 /// The spans of an array are killed in the middle of writes; hosts see the stripe over the spans. If `missing` says so,
 /// one member of each span is missing.
 fn script_spans(guest: &mut Guest, folder: &Folder, key: &str, missing: bool) {
-    let shape = Shape::raid5(3, Sectors::kib(16));
+    let shape = ArrayShape::raid5(3, Sectors::kib(16));
     let options = |span: u64| RigOptions { ppl: true, ..RigOptions::new(SEED * 100 + span) };
     let mut world = World::new(options(0).world);
     let spans: Vec<ArrayId> = (0..SPANS)

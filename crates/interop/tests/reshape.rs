@@ -9,7 +9,7 @@ use openraid_format::{MdLevel, ShapeFields};
 use openraid_interop::{create_arguments, dump_all, machine, read_array, stamp_array, Folder};
 use openraid_oracle::{answer, stamp, Guest, GuestOutput};
 use openraid_sim::oracle::Members;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Nanos, Sectors};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,25 +33,25 @@ fn positions() -> u64 {
     }
 }
 
-fn fields(shape: &Shape) -> ShapeFields {
+fn fields(shape: &ArrayShape) -> ShapeFields {
     let level = MdLevel::from_number(shape.level.md_number().expect("md has it")).expect("md's number");
     ShapeFields { level, layout: shape.layout, chunk: shape.chunk, raid_disks: shape.members }
 }
 
 /// The shapes between which data moves.
-fn changes() -> Vec<(Shape, Shape)> {
-    let raid4 = |members| Shape::new(Level::Raid4, 0, members, CHUNK);
+fn changes() -> Vec<(ArrayShape, ArrayShape)> {
+    let raid4 = |members| ArrayShape::new(Level::Raid4, 0, members, CHUNK);
     vec![
-        (Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)),
-        (Shape::raid6(4, CHUNK), Shape::raid6(6, CHUNK)),
+        (ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(4, CHUNK)),
+        (ArrayShape::raid6(4, CHUNK), ArrayShape::raid6(6, CHUNK)),
         (raid4(3), raid4(4)),
-        (Shape::raid5(4, CHUNK), Shape::raid5(4, Sectors::kib(32))),
-        (Shape::raid5(4, CHUNK), Shape::new(Level::Raid5, 1, 4, CHUNK)),
-        (Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)),
-        (Shape::raid5(3, CHUNK), Shape::raid6(5, CHUNK)),
-        (Shape::raid6(5, CHUNK), Shape::raid5(4, CHUNK)),
-        (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 6, CHUNK)),
-        (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 4, Sectors::kib(32))),
+        (ArrayShape::raid5(4, CHUNK), ArrayShape::raid5(4, Sectors::kib(32))),
+        (ArrayShape::raid5(4, CHUNK), ArrayShape::new(Level::Raid5, 1, 4, CHUNK)),
+        (ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(5, CHUNK)),
+        (ArrayShape::raid5(3, CHUNK), ArrayShape::raid6(5, CHUNK)),
+        (ArrayShape::raid6(5, CHUNK), ArrayShape::raid5(4, CHUNK)),
+        (ArrayShape::raid10(0x102, 4, CHUNK), ArrayShape::raid10(0x102, 6, CHUNK)),
+        (ArrayShape::raid10(0x102, 4, CHUNK), ArrayShape::raid10(0x102, 4, Sectors::kib(32))),
     ]
 }
 
@@ -66,7 +66,7 @@ fn stamp_and_slow_down(rig: &mut Rig) -> u64 {
 }
 
 /// An array full of stamps whose change was stopped when this part of it had moved, and its size before.
-fn left_in_the_middle(from: Shape, to: Shape, part: u64, of: u64) -> (Rig, u64) {
+fn left_in_the_middle(from: ArrayShape, to: ArrayShape, part: u64, of: u64) -> (Rig, u64) {
     let spares = to.members.saturating_sub(from.members);
     let mut rig = Rig::new(
         from,
@@ -147,7 +147,7 @@ fn md_finishes_what_the_engine_left() {
 
 /// An array full of stamps on used drives that has got more of each member, and was stopped in the resync of the new part. The
 /// size is the one before.
-fn left_in_the_resync(shape: Shape, bitmap: bool) -> (Rig, u64) {
+fn left_in_the_resync(shape: ArrayShape, bitmap: bool) -> (Rig, u64) {
     let options = RigOptions { junk: true, bitmap, used: Some(Sectors::kib(640)), ..RigOptions::new(SEED) };
     let mut rig = Rig::new(shape, options);
     let size = stamp_and_slow_down(&mut rig);
@@ -164,7 +164,12 @@ fn left_in_the_resync(shape: Shape, bitmap: bool) -> (Rig, u64) {
 fn md_has_the_room_that_the_engine_gave_and_ends_the_resync() {
     let folder = Folder::new("engine-resizes");
     let (mut guest, mut left) = (Guest::new(), Vec::new());
-    let shapes = [Shape::raid1(2), Shape::raid5(3, CHUNK), Shape::raid6(5, CHUNK), Shape::raid10(0x102, 4, CHUNK)];
+    let shapes = [
+        ArrayShape::raid1(2),
+        ArrayShape::raid5(3, CHUNK),
+        ArrayShape::raid6(5, CHUNK),
+        ArrayShape::raid10(0x102, 4, CHUNK),
+    ];
     for (number, shape) in shapes.into_iter().enumerate() {
         let key = format!("s{number}");
         let (rig, before) = left_in_the_resync(shape, number % 2 == 1);
@@ -187,14 +192,14 @@ fn md_has_the_room_that_the_engine_gave_and_ends_the_resync() {
 }
 
 /// The changes in which md's first run keeps the data.
-fn changes_of_md() -> Vec<(Shape, &'static str, u16)> {
+fn changes_of_md() -> Vec<(ArrayShape, &'static str, u16)> {
     vec![
-        (Shape::raid5(3, CHUNK), "--raid-devices=4", 4),
-        (Shape::raid5(3, CHUNK), "--raid-devices=5", 5),
-        (Shape::raid6(4, CHUNK), "--raid-devices=5", 5),
-        (Shape::new(Level::Raid4, 0, 3, CHUNK), "--raid-devices=4", 4),
-        (Shape::raid10(0x102, 4, CHUNK), "--raid-devices=5", 5),
-        (Shape::raid10(0x102, 4, CHUNK), "--chunk=32", 4),
+        (ArrayShape::raid5(3, CHUNK), "--raid-devices=4", 4),
+        (ArrayShape::raid5(3, CHUNK), "--raid-devices=5", 5),
+        (ArrayShape::raid6(4, CHUNK), "--raid-devices=5", 5),
+        (ArrayShape::new(Level::Raid4, 0, 3, CHUNK), "--raid-devices=4", 4),
+        (ArrayShape::raid10(0x102, 4, CHUNK), "--raid-devices=5", 5),
+        (ArrayShape::raid10(0x102, 4, CHUNK), "--chunk=32", 4),
     ]
 }
 

@@ -8,7 +8,7 @@ use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_interop::{dump_all, stamp_array, Folder};
 use openraid_oracle::{answer, Guest};
 use openraid_sim::oracle::Members;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{MemberLba, Sectors, Slot};
 
 const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
@@ -36,11 +36,14 @@ fn md_counts_what_a_check_counts_and_finds_nothing_after_a_repair_that_trusts_th
     let folder = Folder::new("engine-scrub");
     let mut guest = Guest::new();
     let cases = [
-        ("raid4", Shape { level: openraid_core::geometry::Level::Raid4, layout: 0, ..Shape::raid5(4, CHUNK) }),
-        ("raid5", Shape::raid5(4, CHUNK)),
-        ("raid6", Shape::raid6(5, CHUNK)),
-        ("raid1", Shape::raid1(2)),
-        ("raid10", Shape::raid10(0x102, 4, CHUNK)),
+        (
+            "raid4",
+            ArrayShape { level: openraid_core::geometry::Level::Raid4, layout: 0, ..ArrayShape::raid5(4, CHUNK) },
+        ),
+        ("raid5", ArrayShape::raid5(4, CHUNK)),
+        ("raid6", ArrayShape::raid6(5, CHUNK)),
+        ("raid1", ArrayShape::raid1(2)),
+        ("raid10", ArrayShape::raid10(0x102, 4, CHUNK)),
     ];
     for (key, shape) in cases {
         let mut rig = Rig::new(shape, RigOptions::new(SEED));

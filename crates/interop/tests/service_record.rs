@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use openraid_core::admin::AdminCommand;
 use openraid_core::Actions;
 use openraid_format::MdLevel;
-use openraid_nbd::Command;
+use openraid_nbd::NbdCommand;
 use openraid_runtime::record::{EngineCall, Recorder};
 use openraid_runtime::ServiceConfig;
 use openraid_sim::digest::Digest;
@@ -52,12 +52,12 @@ fn a_recorded_run_replays_to_the_same_actions() {
         let len = *random.pick(&[512u64, 4096, 5000, 65_536, 1 << 20]);
         let offset = random.below(usize::try_from(size - len).expect("small")) as u64;
         let command = *random.pick(&[
-            Command::Read { dont_fragment: false },
-            Command::Write { fua: round % 9 == 0 },
-            Command::WriteZeroes { fua: false, no_hole: true, fast: false },
-            Command::Flush,
+            NbdCommand::Read { dont_fragment: false },
+            NbdCommand::Write { fua: round % 9 == 0 },
+            NbdCommand::WriteZeroes { fua: false, no_hole: true, fast: false },
+            NbdCommand::Flush,
         ]);
-        let (offset, len) = if command == Command::Flush { (0, 0) } else { (offset, len) };
+        let (offset, len) = if command == NbdCommand::Flush { (0, 0) } else { (offset, len) };
         let payload = if command.is_write() { random.bytes(usize::try_from(len).expect("small")) } else { vec![] };
         let request = client.request(command, offset, len);
         client.send(request, &payload);

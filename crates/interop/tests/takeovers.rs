@@ -10,7 +10,7 @@ use openraid_oracle::{answer, stamp, Guest};
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::Loss;
 use openraid_sim::shape::MEMBER_DATA;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Nanos, Sectors, Slot};
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ const CHUNK: Sectors = Sectors::kib(16);
 /// The used size of each member before an array gets fewer of them.
 const USED: Sectors = Sectors::kib(1280);
 
-const fn raid0(members: u16) -> Shape {
-    Shape::new(Level::Raid0, 0, members, CHUNK)
+const fn raid0(members: u16) -> ArrayShape {
+    ArrayShape::new(Level::Raid0, 0, members, CHUNK)
 }
 
-const fn parity_last(members: u16) -> Shape {
-    Shape::new(Level::Raid5, 5, members, CHUNK)
+const fn parity_last(members: u16) -> ArrayShape {
+    ArrayShape::new(Level::Raid5, 5, members, CHUNK)
 }
 
-fn fields(shape: &Shape) -> ShapeFields {
+fn fields(shape: &ArrayShape) -> ShapeFields {
     let level = MdLevel::from_number(shape.level.md_number().expect("md has it")).expect("md's number");
     ShapeFields { level, layout: shape.layout, chunk: shape.chunk, raid_disks: shape.members }
 }
@@ -37,38 +37,38 @@ fn fields(shape: &Shape) -> ShapeFields {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     /// These members are taken out, and then the level changes.
-    Takeover(&'static [u16], Shape),
+    Takeover(&'static [u16], ArrayShape),
     /// The end is cut off, and then less of each member is used.
     Less(Sectors),
     /// The end is cut off, and then the array gets this shape of fewer members; it is stopped in the middle.
-    Fewer(Shape),
+    Fewer(ArrayShape),
 }
 
-fn works() -> Vec<(Shape, Work)> {
-    let raid4 = Shape::new(Level::Raid4, 0, 4, CHUNK);
+fn works() -> Vec<(ArrayShape, Work)> {
+    let raid4 = ArrayShape::new(Level::Raid4, 0, 4, CHUNK);
     vec![
         (raid0(3), Work::Takeover(&[], raid4)),
         (raid0(3), Work::Takeover(&[], parity_last(4))),
-        (raid0(2), Work::Takeover(&[], Shape::raid10(0x102, 4, CHUNK))),
+        (raid0(2), Work::Takeover(&[], ArrayShape::raid10(0x102, 4, CHUNK))),
         (raid4, Work::Takeover(&[3], raid0(3))),
         (parity_last(4), Work::Takeover(&[3], raid0(3))),
-        (Shape::raid10(0x102, 4, CHUNK), Work::Takeover(&[0, 3], raid0(2))),
-        (Shape::raid1(2), Work::Less(Sectors::kib(1024))),
-        (Shape::raid5(3, CHUNK), Work::Less(Sectors::kib(1024))),
-        (Shape::raid10(0x102, 4, CHUNK), Work::Less(Sectors::kib(1024))),
-        (Shape::raid5(5, CHUNK), Work::Fewer(Shape::raid5(4, CHUNK))),
-        (Shape::raid6(6, CHUNK), Work::Fewer(Shape::raid6(5, CHUNK))),
+        (ArrayShape::raid10(0x102, 4, CHUNK), Work::Takeover(&[0, 3], raid0(2))),
+        (ArrayShape::raid1(2), Work::Less(Sectors::kib(1024))),
+        (ArrayShape::raid5(3, CHUNK), Work::Less(Sectors::kib(1024))),
+        (ArrayShape::raid10(0x102, 4, CHUNK), Work::Less(Sectors::kib(1024))),
+        (ArrayShape::raid5(5, CHUNK), Work::Fewer(ArrayShape::raid5(4, CHUNK))),
+        (ArrayShape::raid6(6, CHUNK), Work::Fewer(ArrayShape::raid6(5, CHUNK))),
     ]
 }
 
-fn cut_off(rig: &mut Rig, shape: Shape, used: Sectors) {
-    let left = Shape { data: used, ..shape }.geometry().capacity();
+fn cut_off(rig: &mut Rig, shape: ArrayShape, used: Sectors) {
+    let left = ArrayShape { data: used, ..shape }.geometry().capacity();
     let limited = rig.world.admin(AdminCommand::LimitCapacity { array: rig.array, to: Some(left) });
     limited.unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// An array full of stamps after the work. Returns its size.
-fn worked(from: Shape, work: Work, bitmap: bool) -> (Rig, u64) {
+fn worked(from: ArrayShape, work: Work, bitmap: bool) -> (Rig, u64) {
     let used = matches!(work, Work::Fewer(_)).then_some(USED);
     let bitmap = bitmap && from.level != Level::Raid0;
     let mut rig = Rig::new(from, RigOptions { used, bitmap, ..RigOptions::new(SEED) });

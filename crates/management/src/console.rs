@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use crate::auth::token;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 
 include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
@@ -35,20 +35,20 @@ fn kind(name: &str) -> &'static str {
 }
 
 /// The page. It names the version of the files.
-pub fn page(_: &Request) -> Result<Reply, Problem> {
+pub fn page(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let (text, _) = found(PAGE).unwrap_or_default();
-    Ok(Reply::text(kind(PAGE), text.replace("/console/", &format!("/console/{}/", version()))))
+    Ok(HttpReply::text(kind(PAGE), text.replace("/console/", &format!("/console/{}/", version()))))
 }
 
 /// A file, compressed if the browser takes that. A browser with the page of another version of the program gets the present file.
-pub fn file(request: &Request) -> Result<Reply, Problem> {
+pub fn file(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let [asked, name] = request.parts.as_slice() else { unreachable!("the route has two parts") };
     let file = found(name).filter(|_| name != PAGE);
     let (text, packed) = file.ok_or_else(|| Problem::missing(format!("the console has no file {name}")))?;
     let takes = request.header("accept-encoding").unwrap_or_default();
     let reply = match takes.split(',').any(|word| word.trim() == "gzip") {
-        true => Reply::text(kind(name), packed).with("content-encoding", "gzip"),
-        false => Reply::text(kind(name), text),
+        true => HttpReply::text(kind(name), packed).with("content-encoding", "gzip"),
+        false => HttpReply::text(kind(name), text),
     };
     let reply = reply.with("vary", "accept-encoding");
     Ok(if asked == version() { reply.with("cache-control", FOR_EVER) } else { reply })

@@ -9,8 +9,8 @@ use std::fmt::{Display, Write};
 use openraid_status::alarm::Severity;
 use openraid_status::{ArrayModel, HealthWord, JournalModel, JournalWord, MemberModel, StateWord};
 
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The text format of Prometheus before OpenMetrics.
@@ -32,7 +32,7 @@ const STATES: [(StateWord, &str); 7] = [
 ];
 
 /// The figures.
-pub fn reply(request: &Request) -> Result<Reply, Problem> {
+pub fn reply(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let arrays = request.state.arrays()?;
     let journal = request.state.controller.journal()?;
     let server = request.state.controller.server()?;
@@ -79,10 +79,10 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
         of_md(&mut page, &arrays);
     }
     if is_classic {
-        return Ok(Reply::text(CLASSIC_TYPE, page.text));
+        return Ok(HttpReply::text(CLASSIC_TYPE, page.text));
     }
     page.text.push_str("# EOF\n");
-    Ok(Reply::text(TYPE, page.text))
+    Ok(HttpReply::text(TYPE, page.text))
 }
 
 struct Page {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use openraid_status::ArrayModel;
 
-use crate::auth::sessions::{Session, Sessions};
+use crate::auth::sessions::{Sessions, UserSession};
 use crate::auth::token::secret;
 use crate::auth::tokens::Tokens;
 use crate::auth::turns::Turns;
@@ -102,7 +102,7 @@ impl ApiState {
     }
 
     /// Is this session open, or the token that it was made of not revoked?
-    pub fn is_signed_in(&self, session: &Session) -> bool {
+    pub fn is_signed_in(&self, session: &UserSession) -> bool {
         self.sessions.all().iter().any(|known| known.number == session.number)
             || self.tokens.all().is_ok_and(|all| all.iter().any(|token| session.is_of_token(token)))
     }

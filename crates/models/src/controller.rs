@@ -78,9 +78,9 @@ pub struct ControllerProfile {
     pub chunk_choices: Vec<Bytes>,
     pub levels: Vec<LevelRule>,
     /// The choice of the half of a mirror for reads.
-    pub mirror_read: MirrorRead,
+    pub mirror_read: MirrorReadRule,
     /// The rule for read-ahead.
-    pub read_ahead: ReadAhead,
+    pub read_ahead: ReadAheadRule,
     /// The known quirks of its firmware.
     pub quirks: Vec<Quirk>,
 }
@@ -161,7 +161,7 @@ pub struct LevelRule {
 
 /// The choice of the half of a mirror for reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MirrorRead {
+pub enum MirrorReadRule {
     /// Always the first half that is whole.
     Primary,
     /// Each half in turn.
@@ -178,7 +178,7 @@ pub enum MirrorRead {
 
 /// The rule of a controller for read-ahead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReadAhead {
+pub enum ReadAheadRule {
     /// Never.
     None,
     /// After every read.
@@ -212,15 +212,15 @@ impl ControllerProfile {
         let (cache, layout, policy) = (top.section("cache"), top.section("layout"), top.section("policy"));
         let kinds = [ControllerKind::Hardware, ControllerKind::Software];
         let mirrors = [
-            MirrorRead::Primary,
-            MirrorRead::RoundRobin,
-            MirrorRead::LeastPending,
-            MirrorRead::NearestHead,
-            MirrorRead::TwinStor,
-            MirrorRead::Positioning,
+            MirrorReadRule::Primary,
+            MirrorReadRule::RoundRobin,
+            MirrorReadRule::LeastPending,
+            MirrorReadRule::NearestHead,
+            MirrorReadRule::TwinStor,
+            MirrorReadRule::Positioning,
         ];
         let mirror_words = ["primary", "round-robin", "least-pending", "nearest-head", "twinstor", "positioning"];
-        let aheads = [ReadAhead::None, ReadAhead::Always, ReadAhead::Adaptive];
+        let aheads = [ReadAheadRule::None, ReadAheadRule::Always, ReadAheadRule::Adaptive];
         let protections = [Protection::None, Protection::Optional, Protection::Always];
         let profile = Self {
             head,

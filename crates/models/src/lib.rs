@@ -25,8 +25,8 @@ mod unit;
 
 pub use bus::{BusFile, BusProfile, Duplex, Plug};
 pub use controller::{
-    Adapters, ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorRead, Protection, ReadAhead,
-    XorProfile,
+    Adapters, ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorReadRule, Protection,
+    ReadAheadRule, XorProfile,
 };
 pub use disk::{ArmMotion, DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
 pub use drive::{ConstantProfile, DriveKind, DriveProfile, ServiceLaw, SheetFigure, SheetKey};

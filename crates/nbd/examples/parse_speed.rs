@@ -4,8 +4,8 @@
 //! above the best is other processes' work.
 
 use openraid_nbd::client::{ChosenContext, ClientSession, ClientTransmission, Pending, PendingTable, ReplyEvent};
-use openraid_nbd::server::{simple, NbdSession, Payload, PayloadTuning, Transmission, TransmissionEvent};
-use openraid_nbd::{BlockSizes, Command, ContextSet, Cookie, ExportFlags, Request};
+use openraid_nbd::server::{simple, NbdSession, PayloadTuning, RequestPayload, Transmission, TransmissionEvent};
+use openraid_nbd::{BlockSizes, ContextSet, Cookie, ExportFlags, NbdCommand, NbdRequest};
 use openraid_units::{ArrayOffset, Bytes};
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,12 +26,12 @@ fn session() -> NbdSession {
     }
 }
 
-fn request(number: u64, command: Command) -> Request {
+fn request(number: u64, command: NbdCommand) -> NbdRequest {
     let offset = ArrayOffset(number * BLOCK as u64);
-    Request { cookie: Cookie(number), command, offset, length: Bytes(BLOCK as u64) }
+    NbdRequest { cookie: Cookie(number), command, offset, length: Bytes(BLOCK as u64) }
 }
 
-fn batch(command: Command) -> Vec<u8> {
+fn batch(command: NbdCommand) -> Vec<u8> {
     let mut bytes = Vec::new();
     for number in 0..REQUESTS {
         bytes.extend_from_slice(&request(number, command).encode());
@@ -59,7 +59,7 @@ fn parse_all(parser: &mut Transmission, bytes: &[u8]) -> u64 {
         at += parsed.consumed;
         match parsed.event {
             TransmissionEvent::Request(request, payload) => {
-                sum += request.offset.get() + u64::from(matches!(payload, Payload::Inline(_)));
+                sum += request.offset.get() + u64::from(matches!(payload, RequestPayload::Inline(_)));
             }
             _ => return sum,
         }
@@ -88,7 +88,8 @@ fn replies(client: &mut ClientTransmission, bytes: &[u8], slots: &mut Slots) -> 
 
 fn main() {
     let mut parser = Transmission::new(&session(), PayloadTuning::default());
-    for (name, command) in [("read", Command::Read { dont_fragment: false }), ("write", Command::Write { fua: false })]
+    for (name, command) in
+        [("read", NbdCommand::Read { dont_fragment: false }), ("write", NbdCommand::Write { fua: false })]
     {
         let bytes = batch(command);
         let time = best(&mut || assert!(black_box(parse_all(&mut parser, black_box(&bytes))) > 0));
@@ -96,7 +97,7 @@ fn main() {
     }
     let time = best(&mut || {
         for number in 0..REQUESTS {
-            let request = black_box(request(number, Command::Read { dont_fragment: false }));
+            let request = black_box(request(number, NbdCommand::Read { dont_fragment: false }));
             black_box(session().success(&request).as_bytes());
         }
     });
@@ -105,7 +106,7 @@ fn main() {
     let flags = ExportFlags::FLUSH;
     let session_of_client = ClientSession { size: Bytes(1 << 40), flags, blocks: None, structured: false, contexts };
     let mut client = ClientTransmission::new(session_of_client);
-    let mut slots = Slots((0..REQUESTS).map(|n| Pending::new(request(n, Command::Write { fua: false }))).collect());
+    let mut slots = Slots((0..REQUESTS).map(|n| Pending::new(request(n, NbdCommand::Write { fua: false }))).collect());
     let bytes: Vec<u8> = (0..REQUESTS).flat_map(|number| simple(Cookie(number), None)).collect();
     let time = best(&mut || assert_eq!(black_box(replies(&mut client, black_box(&bytes), &mut slots)), REQUESTS));
     println!("client, parse the reply of a write: {time:.2} ns");

@@ -38,6 +38,6 @@ mod wire;
 pub use error::NbdError;
 pub use export::{BlockSizes, BlockSizesError, ContextSet, ExportError, ExportInfo, MetaContext};
 pub use flags::ExportFlags;
-pub use request::{Command, Cookie, Request, REQUEST_BYTES};
+pub use request::{Cookie, NbdCommand, NbdRequest, REQUEST_BYTES};
 pub use status::StatusExtent;
 pub use uri::{NbdUri, Transport, UriError, PORT_DEFAULT};

@@ -17,7 +17,7 @@ pub struct Cookie(pub u64);
 
 /// The command of a request, with its flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Command {
+pub enum NbdCommand {
     /// Reads data; in one piece with `dont_fragment`.
     Read {
         /// At most one content chunk may be sent.
@@ -53,7 +53,7 @@ pub enum Command {
     },
 }
 
-impl Command {
+impl NbdCommand {
     /// Does the reply carry data?
     #[must_use]
     pub const fn is_read(self) -> bool {
@@ -90,18 +90,18 @@ impl Command {
 
 /// A request. The payload of a write follows the request and is not a part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Request {
+pub struct NbdRequest {
     /// The client's number for the request.
     pub cookie: Cookie,
     /// The command.
-    pub command: Command,
+    pub command: NbdCommand,
     /// Offset from the start of the export in bytes.
     pub offset: ArrayOffset,
     /// Length of the range; zero for a flush. Never above `u32::MAX`.
     pub length: Bytes,
 }
 
-impl Request {
+impl NbdRequest {
     /// The header to send.
     ///
     /// # Panics
@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn a_request_is_28_bytes_in_the_order_of_the_protocol_document() {
-        let request = Request {
+        let request = NbdRequest {
             cookie: Cookie(0x1122_3344_5566_7788),
-            command: Command::WriteZeroes { fua: true, no_hole: true, fast: true },
+            command: NbdCommand::WriteZeroes { fua: true, no_hole: true, fast: true },
             offset: ArrayOffset(0x0102_0304_0506_0708),
             length: Bytes(0x0a0b_0c0d),
         };

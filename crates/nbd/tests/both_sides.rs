@@ -5,7 +5,7 @@ mod support;
 
 use openraid_nbd::client::{ClientOptions, Goal};
 use openraid_nbd::server::{PayloadTuning, Reason};
-use openraid_nbd::{Command, Cookie, ExportFlags, NbdError, Request, StatusExtent};
+use openraid_nbd::{Cookie, ExportFlags, NbdCommand, NbdError, NbdRequest, StatusExtent};
 use openraid_units::{ArrayOffset, Bytes};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ fn options(structured: bool) -> ClientOptions {
     ClientOptions { goal: Goal::Use("disk".into()), structured, contexts }
 }
 
-fn request(number: usize, command: Command, offset: usize, length: usize) -> Request {
+fn request(number: usize, command: NbdCommand, offset: usize, length: usize) -> NbdRequest {
     let offset = ArrayOffset(offset as u64);
-    Request { cookie: Cookie(number as u64), command, offset, length: Bytes(length as u64) }
+    NbdRequest { cookie: Cookie(number as u64), command, offset, length: Bytes(length as u64) }
 }
 
 /// Requests of all kinds, some of them invalid, with the payload of writes.
-fn requests(seed: u64, count: usize, structured: bool) -> Vec<(Request, Vec<u8>)> {
+fn requests(seed: u64, count: usize, structured: bool) -> Vec<(NbdRequest, Vec<u8>)> {
     let mut random = Random::new(seed);
     (0..count)
         .map(|number| {
@@ -37,12 +37,12 @@ fn requests(seed: u64, count: usize, structured: bool) -> Vec<(Request, Vec<u8>)
             let outside = random.below(20) == 0;
             let offset = if outside { SIZE - length / 2 } else { random.below(SIZE - length) };
             let command = match random.below(if structured { 8 } else { 7 }) {
-                0 | 1 => Command::Read { dont_fragment: structured && random.below(2) == 0 },
-                2 | 3 => Command::Write { fua: random.below(2) == 0 },
-                4 => Command::WriteZeroes { fua: false, no_hole: true, fast: false },
-                5 => Command::Trim { fua: true },
-                6 => return (request(number, Command::Flush, 0, 0), vec![]),
-                _ => Command::BlockStatus { one: random.below(2) == 0 },
+                0 | 1 => NbdCommand::Read { dont_fragment: structured && random.below(2) == 0 },
+                2 | 3 => NbdCommand::Write { fua: random.below(2) == 0 },
+                4 => NbdCommand::WriteZeroes { fua: false, no_hole: true, fast: false },
+                5 => NbdCommand::Trim { fua: true },
+                6 => return (request(number, NbdCommand::Flush, 0, 0), vec![]),
+                _ => NbdCommand::BlockStatus { one: random.below(2) == 0 },
             };
             let payload = if command.is_write() { random.bytes(length) } else { vec![] };
             (request(number, command, offset, length), payload)
@@ -51,21 +51,21 @@ fn requests(seed: u64, count: usize, structured: bool) -> Vec<(Request, Vec<u8>)
 }
 
 /// The expected results, from a plain array.
-fn expected(requests: &[(Request, Vec<u8>)]) -> (Vec<Result<Vec<u8>, NbdError>>, Vec<u8>) {
+fn expected(requests: &[(NbdRequest, Vec<u8>)]) -> (Vec<Result<Vec<u8>, NbdError>>, Vec<u8>) {
     let mut model = vec![0; SIZE];
     let answers = requests.iter().map(|(request, payload)| {
         let start = usize::try_from(request.offset.get()).unwrap();
         let end = start + usize::try_from(request.length.get()).unwrap();
         if end > SIZE {
             return Err(match request.command {
-                Command::Write { .. } | Command::WriteZeroes { .. } => NbdError::NoSpace,
+                NbdCommand::Write { .. } | NbdCommand::WriteZeroes { .. } => NbdError::NoSpace,
                 _ => NbdError::Invalid,
             });
         }
         match request.command {
-            Command::Read { .. } => return Ok(model[start..end].to_vec()),
-            Command::Write { .. } => model[start..end].copy_from_slice(payload),
-            Command::WriteZeroes { .. } | Command::Trim { .. } => model[start..end].fill(0),
+            NbdCommand::Read { .. } => return Ok(model[start..end].to_vec()),
+            NbdCommand::Write { .. } => model[start..end].copy_from_slice(payload),
+            NbdCommand::WriteZeroes { .. } | NbdCommand::Trim { .. } => model[start..end].fill(0),
             _ => {}
         }
         Ok(vec![])
@@ -80,7 +80,7 @@ struct Outcome {
     disk: Vec<u8>,
 }
 
-fn run(requests: &[(Request, Vec<u8>)], structured: bool, tuning: PayloadTuning, cut: Cut) -> Outcome {
+fn run(requests: &[(NbdRequest, Vec<u8>)], structured: bool, tuning: PayloadTuning, cut: Cut) -> Outcome {
     let disk = Arc::new(Disk::new(SIZE));
     let mut server = Connection::new(Arc::new(vec![export("disk", SIZE)]), Arc::clone(&disk), tuning);
     server.log = Some(Vec::new());
@@ -91,8 +91,8 @@ fn run(requests: &[(Request, Vec<u8>)], structured: bool, tuning: PayloadTuning,
     Outcome { log: server.log.unwrap(), answers: client.answers, disk: bytes }
 }
 
-fn check_extents(request: &Request, answer: &Answer, disk: &[u8]) {
-    let Command::BlockStatus { one } = request.command else { return assert!(answer.extents.is_empty()) };
+fn check_extents(request: &NbdRequest, answer: &Answer, disk: &[u8]) {
+    let NbdCommand::BlockStatus { one } = request.command else { return assert!(answer.extents.is_empty()) };
     for context in [1, 2] {
         let extents: Vec<StatusExtent> =
             answer.extents.iter().filter(|(id, _)| *id == context).map(|(_, extent)| *extent).collect();
@@ -138,9 +138,9 @@ proptest! {
 
 #[test]
 fn extents_tell_zeroes_where_the_disk_has_them() {
-    let write = request(1, Command::Write { fua: false }, 3 * STATUS_UNIT + 5, 10);
-    let all = request(2, Command::BlockStatus { one: false }, 100, SIZE - 200);
-    let one = request(3, Command::BlockStatus { one: true }, 3 * STATUS_UNIT, STATUS_UNIT + 1);
+    let write = request(1, NbdCommand::Write { fua: false }, 3 * STATUS_UNIT + 5, 10);
+    let all = request(2, NbdCommand::BlockStatus { one: false }, 100, SIZE - 200);
+    let one = request(3, NbdCommand::BlockStatus { one: true }, 3 * STATUS_UNIT, STATUS_UNIT + 1);
     let requests = vec![(write, vec![1; 10]), (all, vec![]), (one, vec![])];
     let outcome = run(&requests, true, PayloadTuning::default(), Cut::Whole);
     let unit = u32::try_from(STATUS_UNIT).unwrap();
@@ -172,8 +172,8 @@ fn the_client_gets_the_values_that_the_server_advertised() {
 
 #[test]
 fn a_refused_request_leaves_the_connection_usable() {
-    let beyond = request(1, Command::Write { fua: false }, SIZE - 5, 100_000);
-    let read = request(2, Command::Read { dont_fragment: false }, 0, 100);
+    let beyond = request(1, NbdCommand::Write { fua: false }, SIZE - 5, 100_000);
+    let read = request(2, NbdCommand::Read { dont_fragment: false }, 0, 100);
     let requests = vec![(beyond, vec![0x25; 100_000]), (read, vec![])];
     for structured in [false, true] {
         let outcome = run(&requests, structured, PayloadTuning::default(), Cut::Random(7));

@@ -4,15 +4,15 @@
 mod support;
 
 use openraid_nbd::client::{ClientError, OptionRefusal};
-use openraid_nbd::{Command, ExportFlags, NbdError, NbdUri, Transport};
+use openraid_nbd::{ExportFlags, NbdCommand, NbdError, NbdUri, Transport};
 use openraid_units::Bytes;
 use support::client::{list, Client};
 use support::programs::{installed, Folder, Server};
 use support::random::Random;
 
 const SIZE: u64 = 16 << 20;
-const READ: Command = Command::Read { dont_fragment: false };
-const WRITE: Command = Command::Write { fua: false };
+const READ: NbdCommand = NbdCommand::Read { dont_fragment: false };
+const WRITE: NbdCommand = NbdCommand::Write { fua: false };
 
 fn address(folder: &Folder, export: &str) -> NbdUri {
     NbdUri { transport: Transport::Unix { socket: folder.file("socket") }, export: export.into() }
@@ -76,10 +76,10 @@ fn nbdkit_keeps_what_it_is_given() {
         let mut client = Client::connect(&address(&folder, ""), structured, &[]).unwrap();
         assert_eq!((client.session().size, client.session().structured), (Bytes(SIZE), structured));
         exercise(&mut client, 1);
-        let zeroes = Command::WriteZeroes { fua: true, no_hole: false, fast: false };
+        let zeroes = NbdCommand::WriteZeroes { fua: true, no_hole: false, fast: false };
         assert_eq!(client.call(zeroes, 4096, 65536, &[]).result, Ok(()));
         assert!(client.call(READ, 4096, 65536, &[]).data.iter().all(|byte| *byte == 0));
-        assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+        assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
         client.disconnect();
     }
 }
@@ -114,7 +114,7 @@ fn nbdkit_tells_holes_and_data() {
     let mut client = Client::connect(&address(&folder, ""), true, &["base:allocation"]).unwrap();
     assert_eq!(client.session().contexts[0].name, "base:allocation");
     client.call(WRITE, 1 << 20, 65536, &[1; 65536]);
-    let answer = client.call(Command::BlockStatus { one: false }, 0, SIZE, &[]);
+    let answer = client.call(NbdCommand::BlockStatus { one: false }, 0, SIZE, &[]);
     let extents: Vec<(u32, u32)> = answer.extents.iter().map(|(_, extent)| (extent.length, extent.status)).collect();
     assert_eq!(extents, [(1 << 20, 3), (65536, 0), ((15 << 20) - 65536, 3)]);
     client.disconnect();
@@ -167,7 +167,7 @@ fn qemu_nbd_keeps_what_it_is_given() {
         let mut client = Client::connect(&uri, structured, &[]).unwrap();
         exercise(&mut client, 4);
         let model = client.call(READ, 0, SIZE, &[]).data;
-        assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+        assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
         client.disconnect();
         assert!(std::fs::read(folder.file("image")).unwrap() == model, "the image has something else");
     }

@@ -8,7 +8,7 @@ mod support;
 use openraid_nbd::client::{ClientOptions, ClientTransmission, Goal};
 use openraid_nbd::limits::{OPTION_PAYLOAD_MAX, OPTION_REPLY_MAX};
 use openraid_nbd::server::PayloadTuning;
-use openraid_nbd::{BlockSizes, Command, Cookie, ExportInfo, Request};
+use openraid_nbd::{BlockSizes, Cookie, ExportInfo, NbdCommand, NbdRequest};
 use openraid_units::{ArrayOffset, Bytes};
 use std::sync::Arc;
 use support::connection::{Connection, Step};
@@ -30,24 +30,24 @@ fn server() -> Connection {
     Connection::new(exports(), Arc::new(Disk::new(SIZE)), TUNING)
 }
 
-fn requests(random: &mut Random) -> Vec<(Request, Vec<u8>)> {
+fn requests(random: &mut Random) -> Vec<(NbdRequest, Vec<u8>)> {
     let commands = [
-        Command::Read { dont_fragment: false },
-        Command::Write { fua: true },
-        Command::WriteZeroes { fua: false, no_hole: true, fast: true },
-        Command::Trim { fua: false },
-        Command::Cache,
-        Command::BlockStatus { one: false },
-        Command::Flush,
+        NbdCommand::Read { dont_fragment: false },
+        NbdCommand::Write { fua: true },
+        NbdCommand::WriteZeroes { fua: false, no_hole: true, fast: true },
+        NbdCommand::Trim { fua: false },
+        NbdCommand::Cache,
+        NbdCommand::BlockStatus { one: false },
+        NbdCommand::Flush,
     ];
     (0..4 + random.below(12))
         .map(|number| {
             let command = *random.pick(&commands);
-            let length = if command == Command::Flush { 0 } else { *random.pick(&[1, 512, 3000, 9000]) };
-            let offset = if command == Command::Flush { 0 } else { random.below(SIZE - 9000) };
+            let length = if command == NbdCommand::Flush { 0 } else { *random.pick(&[1, 512, 3000, 9000]) };
+            let offset = if command == NbdCommand::Flush { 0 } else { random.below(SIZE - 9000) };
             let payload = if command.is_write() { random.bytes(length) } else { vec![] };
             let offset = ArrayOffset(offset as u64);
-            (Request { cookie: Cookie(number as u64), command, offset, length: Bytes(length as u64) }, payload)
+            (NbdRequest { cookie: Cookie(number as u64), command, offset, length: Bytes(length as u64) }, payload)
         })
         .collect()
 }
@@ -64,7 +64,7 @@ fn options(random: &mut Random) -> ClientOptions {
 /// An intact session: the client's requests, and all bytes in both directions.
 struct Recording {
     options: ClientOptions,
-    requests: Vec<(Request, Vec<u8>)>,
+    requests: Vec<(NbdRequest, Vec<u8>)>,
     to_server: Vec<u8>,
     to_client: Vec<u8>,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use openraid_core::actions::DriveCommand;
-use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
+use openraid_drives::{AnyDrive, DriveKit, DriveOptions, VirtualDrive};
 use openraid_models::{DriveProfile, Library};
 use openraid_runtime::member::paced::{DriveTiming, TimingProfile};
 use openraid_runtime::member::ModelSpec;
@@ -83,7 +83,7 @@ mod tests {
     use openraid_core::events::DriveError;
     use openraid_runtime::member::paced::{set_models, Lateness, Paced, PacedContent, PacedMember};
     use openraid_runtime::member::{MemberSpec, Place, SparseMemory};
-    use openraid_sys::{FramePool, Member, PoolOptions, PoolRange};
+    use openraid_sys::{FramePool, MemberFile, PoolOptions, PoolRange};
     use openraid_units::{Bytes, DriveLba, Nanos, PoolOffset, TagKind};
 
     fn member(text: &str) -> Result<PacedMember, String> {
@@ -165,7 +165,8 @@ mod tests {
         done.clear();
         let path = std::env::temp_dir().join(format!("openraid-paced-{}", std::process::id()));
         std::fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
-        let file = Member::open(&path, openraid_sys::Use::Exclusive, openraid_sys::Direct::Never).expect("it opens");
+        let file =
+            MemberFile::open(&path, openraid_sys::Use::Exclusive, openraid_sys::Direct::Never).expect("it opens");
         let mut engine = openraid_sys::IoEngine::new(&pool, openraid_sys::EngineOptions::default()).expect("an engine");
         let slot = engine.attach(Arc::new(file)).expect("the only one");
         std::fs::remove_file(&path).expect("it was made");

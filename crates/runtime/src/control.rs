@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, CacheStatus, JournalStatus, Unprotected};
 use openraid_core::array::reshape_plan::{ReshapeGoal, ReshapePlan};
-use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, QueueFull, Verdict};
+use openraid_core::events::{BlockRequest, Completion, DriveError, HostGone, ParityVerdict, QueueFull};
 use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::occupancy::{DriveLoad, Occupied};
 use openraid_core::reason::TraceEntry;
@@ -110,7 +110,7 @@ impl Control {
     }
     /// A parity job ended.
     #[inline]
-    pub fn job_done(&mut self, tag: Tag, verdict: Verdict) {
+    pub fn job_done(&mut self, tag: Tag, verdict: ParityVerdict) {
         self.complete(Completion::Job { tag, verdict });
     }
 

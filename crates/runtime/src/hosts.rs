@@ -20,7 +20,7 @@ pub type Waiter = std::sync::mpsc::Sender<Result<Vec<u8>, ReplyStatus>>;
 
 /// The place of the payload: source of a write, destination of a read.
 #[derive(Debug)]
-pub enum Payload {
+pub enum HostPayload {
     /// None: the request has no payload, or all of it is in frames, or it goes to the connection piece by piece.
     None,
     /// In the shared receive buffer from this byte on, for this round only.
@@ -49,7 +49,7 @@ pub struct HostRequest {
     /// First byte.
     pub offset: ArrayOffset,
     pub len: u64,
-    pub payload: Payload,
+    pub payload: HostPayload,
     /// Bytes of a read that were handed to the connection.
     pub sent: u32,
 }
@@ -76,8 +76,8 @@ impl Hosts {
 
     /// Add a request.
     pub fn insert(&mut self, host: HostRequest) -> SlabKey {
-        let inbox = matches!(host.payload, Payload::Inbox(_));
-        if let Payload::Stash(bytes) = &host.payload {
+        let inbox = matches!(host.payload, HostPayload::Inbox(_));
+        if let HostPayload::Stash(bytes) = &host.payload {
             self.stashed += bytes.len();
         }
         let key = self.table.insert(host);
@@ -108,7 +108,7 @@ impl Hosts {
         let Some(host) = self.table.remove(SlabKey::from_token(token)) else {
             panic!("bug: {token:?} is not a request of a host")
         };
-        if let Payload::Stash(bytes) = &host.payload {
+        if let HostPayload::Stash(bytes) = &host.payload {
             self.stashed -= bytes.len();
         }
         host
@@ -117,7 +117,7 @@ impl Hosts {
     /// All payload of a write is in frames: a copy of it is not needed any more.
     pub fn payload_taken(&mut self, token: Token) {
         let host = self.get(token);
-        if let Payload::Stash(bytes) = std::mem::replace(&mut host.payload, Payload::None) {
+        if let HostPayload::Stash(bytes) = std::mem::replace(&mut host.payload, HostPayload::None) {
             self.stashed -= bytes.len();
         }
     }
@@ -126,9 +126,9 @@ impl Hosts {
     pub fn leave_inbox(&mut self, inbox: &[u8]) {
         for key in self.in_inbox.drain(..) {
             let Some(host) = self.table.get_mut(key) else { continue };
-            if let Payload::Inbox(start) = host.payload {
+            if let HostPayload::Inbox(start) = host.payload {
                 let len = usize::try_from(host.len).expect("inline payload is small");
-                host.payload = Payload::Stash(inbox[start..start + len].to_vec());
+                host.payload = HostPayload::Stash(inbox[start..start + len].to_vec());
                 self.stashed += len;
             }
         }

@@ -4,7 +4,7 @@
 //! arithmetic. Allocates nothing.
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
-use openraid_core::events::Verdict;
+use openraid_core::events::ParityVerdict;
 use openraid_parity::{BlockList, Kernels, ParityChange, SECTOR_BYTES};
 use openraid_sys::{FramePool, PoolRange};
 use openraid_units::{Bytes, PoolOffset};
@@ -16,7 +16,7 @@ const CHECK_BYTES: usize = 4096;
 ///
 /// # Panics
 /// A job that makes no sense, or frames that the kernel uses: bugs of the engine.
-pub fn run(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+pub fn run(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) -> ParityVerdict {
     assert!(job.len > 0 && !columns.is_empty(), "bug: an empty job: {job:?}");
     let sectors = (job.len as usize).is_multiple_of(SECTOR_BYTES);
     assert!(sectors || job.kind == JobKind::Copy, "bug: a job on part of a sector: {job:?}");
@@ -30,7 +30,7 @@ pub fn run(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[J
             let at = range(columns[0].at, job);
             let mut crc = 0;
             pool.disjoint(&[at], &[], |from, _| crc = !kernels.crc32c(!0, from[0]));
-            return Verdict::Checksum(crc);
+            return ParityVerdict::Checksum(crc);
         }
         JobKind::Copy => {
             for column in columns {
@@ -39,7 +39,7 @@ pub fn run(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[J
             }
         }
     }
-    Verdict::Done
+    ParityVerdict::Done
 }
 
 fn range(at: PoolOffset, job: &ParityJob) -> PoolRange {
@@ -141,32 +141,32 @@ fn recover(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[J
     });
 }
 
-fn check(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+fn check(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) -> ParityVerdict {
     let mut reads = BlockList::new();
     reads.extend(ranges(columns, job).chain(syndromes(job)));
     pool.disjoint(reads.as_slice(), &[], |data, _| {
         let (data, syndromes) = data.split_at(columns.len());
         match (job.p, job.q) {
             (Some(_), Some(_)) => check_pq(kernels, syndromes[0], syndromes[1], columns, data),
-            (Some(_), None) => Verdict::of_one_parity(kernels.check_p(syndromes[0], data).is_none()),
+            (Some(_), None) => ParityVerdict::of_one_parity(kernels.check_p(syndromes[0], data).is_none()),
             (None, Some(_)) => check_q(kernels, syndromes[0], columns, data),
             (None, None) => panic!("bug: a job that checks nothing: {job:?}"),
         }
     })
 }
 
-fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
+fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> ParityVerdict {
     let mut row = BlockList::new();
     by_coefficient(&mut row, columns, data);
-    let mut verdict = Verdict::Match;
+    let mut verdict = ParityVerdict::Match;
     kernels.check_pq_each(SECTOR_BYTES, p, q, row.as_slice(), |_, found| {
         let (p, q, explains) = found.differences();
-        verdict = verdict.and(Verdict::of_row(p, q, explains, columns));
+        verdict = verdict.and(ParityVerdict::of_row(p, q, explains, columns));
     });
     verdict
 }
 
-fn check_q(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> Verdict {
+fn check_q(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) -> ParityVerdict {
     let mut row = BlockList::new();
     by_coefficient(&mut row, columns, data);
     let mut expected = [0; CHECK_BYTES];
@@ -175,23 +175,23 @@ fn check_q(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) ->
         part.extend(row.as_slice().iter().map(|block| block.map(|block| &block[nth * CHECK_BYTES..][..step.len()])));
         kernels.q_sparse(&mut expected[..step.len()], part.as_slice());
         if kernels.compare(&expected[..step.len()], step).is_some() {
-            return Verdict::of_one_parity(false);
+            return ParityVerdict::of_one_parity(false);
         }
     }
-    Verdict::of_one_parity(true)
+    ParityVerdict::of_one_parity(true)
 }
 
 /// Compare copies with the first one, sector by sector if they differ. A faulty copy is named only by a majority.
-fn compare(kernels: Kernels, pool: &FramePool, job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+fn compare(kernels: Kernels, pool: &FramePool, job: &ParityJob, columns: &[JobColumn]) -> ParityVerdict {
     let bytes = |column: &JobColumn| pool.slice(range(column.at, job));
     let first = bytes(&columns[0]);
     if columns[1..].iter().all(|column| kernels.compare(first, bytes(column)).is_none()) {
-        return Verdict::Match;
+        return ParityVerdict::Match;
     }
-    let mut verdict = Verdict::Match;
+    let mut verdict = ParityVerdict::Match;
     for start in (0..job.len as usize).step_by(SECTOR_BYTES) {
         let sector = |column: &JobColumn| &bytes(column)[start..start + SECTOR_BYTES];
-        verdict = verdict.and(Verdict::of_copies(columns.iter().map(sector)));
+        verdict = verdict.and(ParityVerdict::of_copies(columns.iter().map(sector)));
     }
     verdict
 }

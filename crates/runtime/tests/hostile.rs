@@ -10,13 +10,13 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use openraid_nbd::{Command, Cookie, Request};
+use openraid_nbd::{Cookie, NbdCommand, NbdRequest};
 use openraid_units::{ArrayOffset, Bytes};
 use support::random::Random;
 use support::victim::{serve_if_victim, Victim};
 
-const READ: Command = Command::Read { dont_fragment: false };
-const WRITE: Command = Command::Write { fua: false };
+const READ: NbdCommand = NbdCommand::Read { dont_fragment: false };
+const WRITE: NbdCommand = NbdCommand::Write { fua: false };
 /// KiB that a server may have grown by after all clients.
 const GROWTH_MAX: u64 = 64 << 10;
 /// Far below the 30 seconds after which a silent client is disconnected in any case, far above a slow machine's
@@ -37,9 +37,9 @@ fn go() -> Vec<u8> {
     option(7, b"\0\0\0\x04disk\0\0")
 }
 
-fn head(command: Command, offset: u64, length: u64) -> Vec<u8> {
+fn head(command: NbdCommand, offset: u64, length: u64) -> Vec<u8> {
     let cookie = Cookie(offset ^ length);
-    Request { cookie, command, offset: ArrayOffset(offset), length: Bytes(length) }.encode().to_vec()
+    NbdRequest { cookie, command, offset: ArrayOffset(offset), length: Bytes(length) }.encode().to_vec()
 }
 
 fn raw(victim: &Victim) -> UnixStream {
@@ -222,7 +222,7 @@ fn payload_that_is_announced_and_never_sent_delays_no_other_client() {
 fn many_small_answers_that_a_client_does_not_read_delay_no_other_client() {
     bears("many_small_answers_that_a_client_does_not_read_delay_no_other_client", |victim| {
         let requests: Vec<u8> = (0..4096).flat_map(|nth| head(READ, nth << 12, 4096)).collect();
-        let flushes: Vec<u8> = (0..4096).flat_map(|_| head(Command::Cache, 0, 1)).collect();
+        let flushes: Vec<u8> = (0..4096).flat_map(|_| head(NbdCommand::Cache, 0, 1)).collect();
         let greedy: Vec<_> = (0..32)
             .map(|nth| {
                 let mut stream = chosen(victim);
@@ -307,16 +307,16 @@ fn session(random: &mut Random) -> Vec<u8> {
         let offset = random.below(64 << 20) as u64;
         let command = *random.pick(&[
             READ,
-            Command::Read { dont_fragment: true },
+            NbdCommand::Read { dont_fragment: true },
             WRITE,
-            Command::Write { fua: true },
-            Command::Trim { fua: false },
-            Command::WriteZeroes { fua: false, no_hole: false, fast: false },
-            Command::Flush,
-            Command::Cache,
-            Command::BlockStatus { one: false },
+            NbdCommand::Write { fua: true },
+            NbdCommand::Trim { fua: false },
+            NbdCommand::WriteZeroes { fua: false, no_hole: false, fast: false },
+            NbdCommand::Flush,
+            NbdCommand::Cache,
+            NbdCommand::BlockStatus { one: false },
         ]);
-        let (offset, length) = if command == Command::Flush { (0, 0) } else { (offset, length) };
+        let (offset, length) = if command == NbdCommand::Flush { (0, 0) } else { (offset, length) };
         bytes.extend(head(command, offset, length));
         if command.is_write() {
             bytes.extend(random.bytes(usize::try_from(length).expect("small")));

@@ -13,7 +13,7 @@ use openraid_core::array::create::{superblock_for_new_member, NewDrive};
 use openraid_core::limits::Limits;
 use openraid_core::reason::FailReason;
 use openraid_format::{MdLevel, SetName, Uuid};
-use openraid_nbd::{Command, StatusExtent};
+use openraid_nbd::{NbdCommand, StatusExtent};
 use openraid_runtime::member::OpenOptions;
 use openraid_runtime::service::{AssembleRequest, Listen, NestedRequest, ServiceEvent};
 use openraid_runtime::ServiceConfig;
@@ -22,8 +22,8 @@ use openraid_units::{ArrayId, Nanos, Sectors};
 use support::client::Client;
 use support::{has, noise, open_members, open_with, request, small_limits, uri, Folder, Server};
 
-const READ: Command = Command::Read { dont_fragment: false };
-const WRITE: Command = Command::Write { fua: false };
+const READ: NbdCommand = NbdCommand::Read { dont_fragment: false };
+const WRITE: NbdCommand = NbdCommand::Write { fua: false };
 
 fn impatient(config: ServiceConfig) -> ServiceConfig {
     let limits = Limits { command_timeout: Nanos::from_secs(1), ..small_limits() };
@@ -117,7 +117,7 @@ fn a_member_file_that_becomes_shorter_is_failed_and_the_data_are_still_there() {
         let mut client = server.connect();
         let bytes = noise(1, 24 << 20);
         put(&mut client, 0, &bytes);
-        assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+        assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
         let file = FileOptions::new().write(true).open(&members[2]).expect("the member");
         file.set_len(3 << 20).expect("shorter");
         assert!(get(&mut client, 0, bytes.len()) == bytes, "{prefer:?}: other bytes than were written");
@@ -151,7 +151,7 @@ fn a_killed_server_is_started_again_and_has_every_byte_that_was_flushed() {
     let mut client = Client::connect(&address, true, &[]).expect("a connection");
     let bytes = noise(9, 8 << 20);
     put(&mut client, 0, &bytes);
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
     // More writes are under way when the end comes.
     for nth in 0..64 {
         let request = client.request(WRITE, (8 << 20) + nth * 4096, 4096);
@@ -207,7 +207,7 @@ fn a_remote_member_that_stops_answering_fails_and_the_others_go_on() {
     assert!(stop.is_ok_and(|status| status.success()));
     let begun = Instant::now();
     put(&mut client, 0, &bytes);
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
     assert!(begun.elapsed() >= Duration::from_millis(900), "the member was not waited for");
     assert!(get(&mut client, 0, bytes.len()) == bytes);
     assert!(faulty(&server, array, FailReason::Timeout), "{:?}", states(&server, array));
@@ -231,7 +231,7 @@ fn a_remote_member_that_is_gone_for_a_moment_comes_back_without_anybody_noticing
     let bytes = noise(5, 3 << 20);
     put(&mut client, 0, &bytes);
     // Flushed, and the array marked clean: nothing that was answered is in doubt.
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
     std::thread::sleep(Duration::from_millis(500));
     remote.kill();
     for nth in 0..32 {
@@ -241,7 +241,7 @@ fn a_remote_member_that_is_gone_for_a_moment_comes_back_without_anybody_noticing
     std::thread::sleep(Duration::from_millis(300));
     let _again = Remote::start(&socket, &["file", &file]);
     (0..32).for_each(|_| assert_eq!(client.wait().1.result, Ok(())));
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
     for nth in 0..32 {
         assert!(get(&mut client, nth << 16, 65_536) == noise(nth, 65_536));
     }
@@ -274,7 +274,7 @@ fn a_remote_member_that_is_killed_under_writes_and_comes_back_in_time_stays() {
         std::thread::sleep(Duration::from_millis(300));
         remote = Remote::start(&socket, &["file", &file]);
         (0..16).for_each(|_| assert_eq!(client.wait().1.result, Ok(())));
-        assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+        assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
     }
     assert_eq!(states(&server, array), [MemberState::InSync; 3]);
     let drive = server.handle.status().expect("it runs").drives[0].drive;
@@ -305,7 +305,7 @@ fn a_remote_member_that_may_have_forgotten_writes_is_not_believed() {
     put(&mut client, 0, &bytes);
     remote.kill();
     let _again = Remote::start(&socket, &["memory", "32M"]);
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()), "the other copy was flushed");
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()), "the other copy was flushed");
     // Not even its superblock is there any more.
     assert!(faulty(&server, array, FailReason::Gone), "{:?}", states(&server, array));
     assert!(get(&mut client, 0, bytes.len()) == bytes);
@@ -363,7 +363,7 @@ fn a_failed_member_is_removed_and_a_new_one_is_filled() {
     let bytes = noise(11, 16 << 20);
     put(&mut client, 0, &bytes);
     let degraded = |client: &mut Client| {
-        let answer = client.call(Command::BlockStatus { one: true }, 0, 4096, &[]);
+        let answer = client.call(NbdCommand::BlockStatus { one: true }, 0, 4096, &[]);
         // A status may be a tenth of a second old.
         std::thread::sleep(Duration::from_millis(150));
         answer.extents.iter().find(|(context, _)| *context == 2).map(|(_, extent)| extent.status)
@@ -434,7 +434,7 @@ fn an_overlay_keeps_every_write_from_the_members() {
     assert!(get(&mut client, 0, bytes.len()) == bytes);
     let other = noise(13, 1 << 20);
     put(&mut client, 4097, &other);
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
     assert!(get(&mut client, 4097, other.len()) == other);
     assert!(get(&mut client, 0, 4097) == bytes[..4097]);
     second.service.stop();
@@ -470,7 +470,7 @@ fn members_may_be_exports_of_another_service_over_tcp() {
     let bytes = noise(15, 20 << 20);
     put(&mut client, 0, &bytes);
     put(&mut client, 12_345, &bytes[..3 << 20]);
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
     let drive = server.handle.status().expect("it runs").drives[1].drive;
     server.handle.admin(AdminCommand::Fail { array, drive, unsynced: true }).expect("it survives");
     // What the remote member holds is needed now.

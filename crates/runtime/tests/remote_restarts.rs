@@ -10,7 +10,7 @@ use openraid_core::limits::Limits;
 use openraid_core::reason::FailReason;
 use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_format::MdLevel;
-use openraid_nbd::Command;
+use openraid_nbd::NbdCommand;
 use openraid_runtime::ServiceConfig;
 use openraid_units::{ArrayId, Bytes, Nanos, Sectors};
 use support::client::Client;
@@ -18,8 +18,8 @@ use support::forgetful::{Forgetful, Mood};
 use support::random::Random;
 use support::{noise, request, small_limits, uri, Folder, Server};
 
-const READ: Command = Command::Read { dont_fragment: false };
-const WRITE: Command = Command::Write { fua: false };
+const READ: NbdCommand = NbdCommand::Read { dont_fragment: false };
+const WRITE: NbdCommand = NbdCommand::Write { fua: false };
 const BLOCK: usize = 4096;
 /// Few stripes, so that most writes read what was written a moment ago.
 const BLOCKS: usize = 96;
@@ -153,7 +153,7 @@ fn members_are_restarted(mut rig: Rig) {
         rig.begin_writes(&mut client, count);
         Rig::settle(&mut client, count);
         if round % 2 == 0 {
-            assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+            assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
         }
         rig.far[victim].restart(&mut rig.random);
         rig.look(&mut client, "after one more restart");
@@ -226,14 +226,14 @@ fn early_flushes_bound_the_writes_that_are_kept() {
 fn an_early_flush_that_fails_is_no_secret() {
     let rig = Rig::new("far-failing", MdLevel::Raid1, 2, false);
     let mut client = rig.server.connect();
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
     rig.far[1].set_mood(Mood::FailingFlushes);
     let bytes = noise(5, 1 << 20);
     for nth in 0..40 {
         assert_eq!(client.call(WRITE, (nth % 8) << 20, 1 << 20, &bytes).result, Ok(()));
     }
     rig.far[1].set_mood(Mood::Serving);
-    assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()), "the other copy is flushed");
+    assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()), "the other copy is flushed");
     assert!(rig.states().contains(&MemberState::Faulty(FailReason::FlushFailed)), "{:?}", rig.states());
 }
 
@@ -245,7 +245,7 @@ fn another_drive_under_the_same_name_and_an_older_state_are_not_taken_for_the_me
         let empty = rig.far[1].exchange(vec![0; MEMBER_BYTES]);
         rig.far[1].exchange(empty.clone());
         rig.fill(&mut client);
-        assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+        assert_eq!(client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
         std::thread::sleep(Duration::from_millis(500));
         rig.far[1].kill(&mut rig.random);
         rig.far[1].exchange(if is_older { empty } else { vec![0; MEMBER_BYTES] });

@@ -7,13 +7,13 @@ mod support;
 use std::sync::{Mutex, PoisonError};
 
 use openraid_format::MdLevel;
-use openraid_nbd::{Command, Request};
+use openraid_nbd::{NbdCommand, NbdRequest};
 use openraid_runtime::limits::RECEIVE_BYTES_MAX;
 use openraid_units::Sectors;
 use support::client::Client;
 use support::{request, Server};
 
-const READ: Command = Command::Read { dont_fragment: false };
+const READ: NbdCommand = NbdCommand::Read { dont_fragment: false };
 const BLOCK: u64 = 4096;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -58,7 +58,7 @@ fn the_shard_rests_after_pipelined_reads() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let (server, mut client) = serve("rests");
     for _ in 0..8 {
-        let reads: Vec<Request> = (0..32).map(|nth| client.request(READ, nth * BLOCK, BLOCK)).collect();
+        let reads: Vec<NbdRequest> = (0..32).map(|nth| client.request(READ, nth * BLOCK, BLOCK)).collect();
         client.send_together(&reads, &[]);
         for _ in &reads {
             assert_eq!(client.wait().1.result, Ok(()));
@@ -74,8 +74,8 @@ fn payloads_of_streamed_writes_are_not_copied_after_the_first() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let (server, mut client) = serve("streams");
     let payload = vec![7; 64 << 10];
-    let write = Command::Write { fua: false };
-    let writes: Vec<Request> =
+    let write = NbdCommand::Write { fua: false };
+    let writes: Vec<NbdRequest> =
         (0..64).map(|nth| client.request(write, nth * payload.len() as u64, payload.len() as u64)).collect();
     client.send_together(&writes, &payload);
     for _ in &writes {

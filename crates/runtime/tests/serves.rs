@@ -5,15 +5,15 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use openraid_format::MdLevel;
-use openraid_nbd::{Command, NbdError, StatusExtent};
+use openraid_nbd::{NbdCommand, NbdError, StatusExtent};
 use openraid_runtime::service::ServiceEvent;
 use openraid_units::Sectors;
 use support::client::Client;
 use support::random::Random;
 use support::{noise, request, Server};
 
-const READ: Command = Command::Read { dont_fragment: false };
-const WRITE: Command = Command::Write { fua: false };
+const READ: NbdCommand = NbdCommand::Read { dont_fragment: false };
+const WRITE: NbdCommand = NbdCommand::Write { fua: false };
 
 fn ram(count: usize) -> Vec<String> {
     vec!["ram:16M".into(); count]
@@ -29,7 +29,7 @@ struct Model {
 impl Model {
     fn write(&mut self, offset: usize, len: usize, fua: bool) {
         let payload = self.random.bytes(len);
-        let answer = self.client.call(Command::Write { fua }, offset as u64, len as u64, &payload);
+        let answer = self.client.call(NbdCommand::Write { fua }, offset as u64, len as u64, &payload);
         assert_eq!(answer.result, Ok(()));
         self.bytes[offset..offset + len].copy_from_slice(&payload);
     }
@@ -39,7 +39,7 @@ impl Model {
         assert!(answer.data == self.bytes[offset..offset + len], "{len} bytes at {offset} are not what was written");
     }
     fn zero(&mut self, offset: usize, len: usize, no_hole: bool) {
-        let command = Command::WriteZeroes { fua: false, no_hole, fast: false };
+        let command = NbdCommand::WriteZeroes { fua: false, no_hole, fast: false };
         assert_eq!(self.client.call(command, offset as u64, len as u64, &[]).result, Ok(()));
         self.bytes[offset..offset + len].fill(0);
     }
@@ -54,7 +54,7 @@ impl Model {
                 _ => self.zero(offset, len, round % 2 == 0),
             }
         }
-        assert_eq!(self.client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
+        assert_eq!(self.client.call(NbdCommand::Flush, 0, 0, &[]).result, Ok(()));
         self.read(0, self.bytes.len());
     }
 }
@@ -117,11 +117,11 @@ fn refusals_cost_nothing_but_the_request() {
     server.create(request(MdLevel::Raid1, Sectors(0), &ram(2)));
     let mut client = server.connect();
     let size = client.session().size.get();
-    let fast = Command::WriteZeroes { fua: false, no_hole: false, fast: true };
+    let fast = NbdCommand::WriteZeroes { fua: false, no_hole: false, fast: true };
     assert_eq!(client.call(fast, 0, 4096, &[]).result, Err(NbdError::NotSupported));
-    assert_eq!(client.call(Command::Cache, 0, 4096, &[]).result, Ok(()));
-    assert_eq!(client.call(Command::Trim { fua: true }, 0, 4096, &[]).result, Ok(()));
-    let status = client.call(Command::BlockStatus { one: false }, 0, size, &[]);
+    assert_eq!(client.call(NbdCommand::Cache, 0, 4096, &[]).result, Ok(()));
+    assert_eq!(client.call(NbdCommand::Trim { fua: true }, 0, 4096, &[]).result, Ok(()));
+    let status = client.call(NbdCommand::BlockStatus { one: false }, 0, size, &[]);
     assert_eq!(status.result, Ok(()));
     let length = u32::try_from(size).expect("small");
     assert_eq!(status.extents, [(1, StatusExtent { length, status: 0 }), (2, StatusExtent { length, status: 0 })]);

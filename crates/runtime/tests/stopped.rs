@@ -11,7 +11,7 @@ use std::time::Duration;
 use openraid_core::actions::NoticeKind;
 use openraid_core::limits::Limits;
 use openraid_format::MdLevel;
-use openraid_nbd::Command;
+use openraid_nbd::NbdCommand;
 use openraid_runtime::service::{ExportRequest, Listen, ServiceEvent};
 use openraid_runtime::{Service, ServiceConfig};
 use openraid_units::{Nanos, Sectors};
@@ -122,7 +122,7 @@ fn no_member_is_lost_by_a_stop_under_load_that_is_longer_than_commands_may_take(
         Client::connect(&uri(&folder.path("s"), "disk").parse().expect("an address"), true, &[]).expect("a connection");
     for round in 0..3 {
         for at in 0..WAVE {
-            let request = client.request(Command::Write { fua: false }, at * PIECE, PIECE);
+            let request = client.request(NbdCommand::Write { fua: false }, at * PIECE, PIECE);
             client.send(request, &piece(round, at));
         }
         if round == 1 {
@@ -136,7 +136,7 @@ fn no_member_is_lost_by_a_stop_under_load_that_is_longer_than_commands_may_take(
             assert_eq!(client.wait().1.result, Ok(()));
         }
         for at in 0..WAVE {
-            let read = client.call(Command::Read { dont_fragment: true }, at * PIECE, PIECE, &[]);
+            let read = client.call(NbdCommand::Read { dont_fragment: true }, at * PIECE, PIECE, &[]);
             assert!(read.data == piece(round, at), "round {round}, piece {at}");
         }
     }

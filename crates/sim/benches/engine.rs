@@ -16,7 +16,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::null::NullMachine;
-use openraid_sim::{Random, Shape};
+use openraid_sim::{ArrayShape, Random};
 use openraid_units::{ArrayId, Bytes, Sectors};
 
 #[global_allocator]
@@ -123,7 +123,7 @@ fn with_journal(requests: u64) -> u32 {
     for (level, members) in [(Level::Raid0, 4), (Level::Raid1, 2), (Level::Raid5, 4), (Level::Raid6, 8)] {
         let chunk = if level == Level::Raid1 { Sectors(0) } else { CHUNK };
         let layout = if level == Level::Raid1 { 0 } else { 2 };
-        let shape = Shape::new(level, layout, members, chunk);
+        let shape = ArrayShape::new(level, layout, members, chunk);
         let mut cells = vec![(1, Load::Write), (32, Load::Write), (32, Load::Mix)];
         cells.retain(|(depth, load)| is_picked("journal", level, members, *depth, *load));
         if cells.is_empty() {
@@ -175,7 +175,7 @@ fn main() {
             if !loads.iter().any(|load| DEPTHS.iter().any(|depth| picks(*load, *depth))) {
                 continue;
             }
-            let shape = Shape::new(level, layout, members, chunk);
+            let shape = ArrayShape::new(level, layout, members, chunk);
             let (mut machine, array) = NullMachine::with_array(&shape, &Limits::default(), MEMBER_DATA);
             for load in loads {
                 for depth in DEPTHS.into_iter().filter(|depth| picks(load, *depth)) {

@@ -14,7 +14,7 @@ use openraid_drives::{DriveKit, DriveOptions};
 use openraid_models::Library;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::random::Random;
-use openraid_sim::{Rig, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Rig, RigOptions, World};
 use openraid_units::{Bytes, DriveId, Nanos, Sectors};
 
 const BLOCK: u64 = 4096;
@@ -42,7 +42,7 @@ impl Machine {
         let (base, journal) = (Limits::default(), Bytes::mib(4));
         let mut options = RigOptions::new(1);
         options.world.limits = Limits { pool: base.pool + cache + journal, cache, journal, ..base };
-        let shape = Shape { data, ..Shape::raid5(4, Sectors::kib(64)) };
+        let shape = ArrayShape { data, ..ArrayShape::raid5(4, Sectors::kib(64)) };
         let mut rig = Rig::new(shape, options);
         rig.rest();
         let journal = rig.world.make_journal_on(&DriveSpec::new(ring), 1, None);

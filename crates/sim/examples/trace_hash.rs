@@ -2,7 +2,7 @@
 //! the same.
 
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::Slot;
 
 fn main() {
@@ -10,7 +10,7 @@ fn main() {
     let first: u64 = numbers.next().unwrap_or(1);
     let count: u64 = numbers.next().unwrap_or(5);
     for seed in first..first + count {
-        for shape in Shape::some(Shape::all(), seed, 8) {
+        for shape in ArrayShape::some(ArrayShape::all(), seed, 8) {
             let options = RigOptions { bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) };
             let mut rig = Rig::new(shape, options);
             let load = Workload::mixed(rig.session.capacity());

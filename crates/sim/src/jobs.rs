@@ -4,7 +4,7 @@
 //! twice keeps its meaning.
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
-use openraid_core::events::Verdict;
+use openraid_core::events::ParityVerdict;
 use openraid_parity::{Kernels, ParityChange, SECTOR_BYTES};
 use openraid_units::PoolOffset;
 
@@ -53,7 +53,7 @@ pub fn claim(ticket: Ticket, job: &ParityJob, columns: &[JobColumn], claims: &mu
 ///
 /// # Panics
 /// An invalid job: impossible lengths, places or losses.
-pub fn run(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+pub fn run(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> ParityVerdict {
     let sectors = (job.len as usize).is_multiple_of(SECTOR_BYTES);
     assert!(sectors || job.kind == JobKind::Copy, "a job on part of a sector: {job:?}");
     assert!(job.len > 0 && !columns.is_empty(), "an empty job: {job:?}");
@@ -63,13 +63,13 @@ pub fn run(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobCol
         JobKind::Recover { lost } => recover(kernels, pool, job, columns, usize::from(lost)),
         JobKind::Check => check(kernels, pool, job, columns),
         JobKind::Compare => compare(pool, job, columns),
-        JobKind::Checksum => Verdict::Checksum(!kernels.crc32c(!0, &pool[range(columns[0].at, job.len)])),
+        JobKind::Checksum => ParityVerdict::Checksum(!kernels.crc32c(!0, &pool[range(columns[0].at, job.len)])),
         JobKind::Copy => {
             for column in columns {
                 let from = range(column.old, job.len);
                 pool.copy_within(from, index(column.at));
             }
-            Verdict::Done
+            ParityVerdict::Done
         }
     }
 }
@@ -96,7 +96,7 @@ fn row<'a>(pool: &'a [u8], job: &ParityJob, columns: &[JobColumn]) -> Vec<Option
     row
 }
 
-fn generate(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+fn generate(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> ParityVerdict {
     let (mut p, mut q) = (vec![0; job.len as usize], vec![0; job.len as usize]);
     // Only Q needs distinct coefficients.
     if job.q.is_some() {
@@ -108,7 +108,7 @@ fn generate(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobCo
     put(pool, job.p, &p);
     put(pool, job.q, &q);
     assert!(job.p.is_some() || job.q.is_some(), "a job that computes nothing: {job:?}");
-    Verdict::Done
+    ParityVerdict::Done
 }
 
 fn put(pool: &mut [u8], at: Option<PoolOffset>, result: &[u8]) {
@@ -117,7 +117,7 @@ fn put(pool: &mut [u8], at: Option<PoolOffset>, result: &[u8]) {
     }
 }
 
-fn update(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+fn update(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> ParityVerdict {
     let change = |column: &JobColumn| ParityChange {
         index: column.index,
         old: bytes(pool, column.old, job.len),
@@ -134,10 +134,10 @@ fn update(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColu
     }
     put(pool, job.p, p.as_deref().unwrap_or_default());
     put(pool, job.q, q.as_deref().unwrap_or_default());
-    Verdict::Done
+    ParityVerdict::Done
 }
 
-fn recover(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn], lost: usize) -> Verdict {
+fn recover(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn], lost: usize) -> ParityVerdict {
     assert!(lost <= columns.len(), "more lost than there are columns: {job:?}");
     let (present, missing) = columns.split_at(columns.len() - lost);
     let present: Vec<_> = present.iter().map(|column| (column.index, bytes(pool, column.at, job.len))).collect();
@@ -149,38 +149,38 @@ fn recover(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobCol
     for (column, result) in missing.iter().zip(&results) {
         put(pool, Some(column.at), result);
     }
-    Verdict::Done
+    ParityVerdict::Done
 }
 
-fn check(kernels: Kernels, pool: &[u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+fn check(kernels: Kernels, pool: &[u8], job: &ParityJob, columns: &[JobColumn]) -> ParityVerdict {
     let row = row(pool, job, columns);
     let (p, q) = (job.p.map(|at| bytes(pool, at, job.len)), job.q.map(|at| bytes(pool, at, job.len)));
     let zeroes = vec![0; job.len as usize];
     let whole: Vec<&[u8]> = row.iter().map(|block| block.unwrap_or(&zeroes)).collect();
     match (p, q) {
         (Some(p), Some(q)) => {
-            let mut verdict = Verdict::Match;
+            let mut verdict = ParityVerdict::Match;
             kernels.check_pq_each(SECTOR_BYTES, p, q, &row, |_, found| {
                 let (p, q, explains) = found.differences();
-                verdict = verdict.and(Verdict::of_row(p, q, explains, columns));
+                verdict = verdict.and(ParityVerdict::of_row(p, q, explains, columns));
             });
             verdict
         }
-        (Some(p), None) => Verdict::of_one_parity(kernels.check_p(p, &whole).is_none()),
+        (Some(p), None) => ParityVerdict::of_one_parity(kernels.check_p(p, &whole).is_none()),
         (None, Some(q)) => {
             let mut expected = vec![0; job.len as usize];
             kernels.q(&mut expected, &whole);
-            Verdict::of_one_parity(expected == q)
+            ParityVerdict::of_one_parity(expected == q)
         }
         (None, None) => panic!("a job that checks nothing: {job:?}"),
     }
 }
 
-fn compare(pool: &[u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
+fn compare(pool: &[u8], job: &ParityJob, columns: &[JobColumn]) -> ParityVerdict {
     let copies: Vec<&[u8]> = columns.iter().map(|column| bytes(pool, column.at, job.len)).collect();
-    let mut verdict = Verdict::Match;
+    let mut verdict = ParityVerdict::Match;
     for start in (0..job.len as usize).step_by(SECTOR_BYTES) {
-        verdict = verdict.and(Verdict::of_copies(copies.iter().map(|copy| &copy[start..start + SECTOR_BYTES])));
+        verdict = verdict.and(ParityVerdict::of_copies(copies.iter().map(|copy| &copy[start..start + SECTOR_BYTES])));
     }
     verdict
 }
@@ -220,13 +220,13 @@ mod tests {
         let by_hand: Vec<u8> = (0..LEN as usize).map(|i| (1..4).fold(0, |sum, at| sum ^ block(&pool, at)[i])).collect();
         assert_eq!(block(&pool, 4), by_hand);
         let check = job(JobKind::Check, Some(4), Some(5), &columns);
-        assert_eq!(run(kernels, &mut pool, &check, &columns), Verdict::Match);
+        assert_eq!(run(kernels, &mut pool, &check, &columns), ParityVerdict::Match);
 
         // Block 6 replaces block 2.
         let change = [column(0, 6, 2)];
         run(kernels, &mut pool, &job(JobKind::Update, Some(4), Some(5), &change), &change);
         let columns = [column(1, 1, 0), column(0, 6, 0), column(2, 3, 0)];
-        assert_eq!(run(kernels, &mut pool, &check, &columns), Verdict::Match);
+        assert_eq!(run(kernels, &mut pool, &check, &columns), ParityVerdict::Match);
 
         let damaged = [column(0, 6, 0), column(1, 8, 0), column(2, 9, 0)];
         run(kernels, &mut pool, &job(JobKind::Recover { lost: 2 }, Some(4), Some(5), &damaged), &damaged);
@@ -241,13 +241,15 @@ mod tests {
         let columns = [column(2, 1, 0), column(0, 2, 0), column(1, 3, 0)];
         run(kernels, &mut pool, &job(JobKind::Generate, Some(4), Some(5), &columns), &columns);
         let check = job(JobKind::Check, Some(4), Some(5), &columns);
-        for (place, verdict) in [(1, Verdict::ColumnWrong(0)), (3, Verdict::ColumnWrong(2)), (5, Verdict::QWrong)] {
+        for (place, verdict) in
+            [(1, ParityVerdict::ColumnWrong(0)), (3, ParityVerdict::ColumnWrong(2)), (5, ParityVerdict::QWrong)]
+        {
             let mut hurt = pool.clone();
             hurt[place * LEN as usize + 700] ^= 4;
             assert_eq!(run(kernels, &mut hurt, &check, &columns), verdict);
             // With a second wrong block in another sector, the verdict must name no block.
             hurt[4 * LEN as usize] ^= 1;
-            assert_eq!(run(kernels, &mut hurt, &check, &columns), Verdict::Unknown);
+            assert_eq!(run(kernels, &mut hurt, &check, &columns), ParityVerdict::Unknown);
         }
     }
 
@@ -258,12 +260,12 @@ mod tests {
         let compare = |pool: &mut Vec<u8>, columns: &[JobColumn]| {
             run(Kernels::reference(), pool, &job(JobKind::Compare, None, None, columns), columns)
         };
-        assert_eq!(compare(&mut pool, &three), Verdict::Match);
+        assert_eq!(compare(&mut pool, &three), ParityVerdict::Match);
         pool[2 * LEN as usize + 512] = 0;
-        assert_eq!(compare(&mut pool, &three), Verdict::ColumnWrong(1));
-        assert_eq!(compare(&mut pool, &three[..2]), Verdict::Unknown);
+        assert_eq!(compare(&mut pool, &three), ParityVerdict::ColumnWrong(1));
+        assert_eq!(compare(&mut pool, &three[..2]), ParityVerdict::Unknown);
         pool[3 * LEN as usize] = 0;
-        assert_eq!(compare(&mut pool, &three), Verdict::Unknown);
+        assert_eq!(compare(&mut pool, &three), ParityVerdict::Unknown);
     }
 
     #[test]

@@ -22,5 +22,5 @@ pub mod world;
 
 pub use openraid_drives::random::{self, Random};
 pub use rig::{Loss, Rig, RigOptions};
-pub use shape::Shape;
+pub use shape::ArrayShape;
 pub use world::{World, WorldSpec};

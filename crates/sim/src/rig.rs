@@ -8,9 +8,9 @@ use openraid_format::{MinorVersion, PPL_AREA};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors, Slot};
 
 use crate::drive::{DriveSpec, FreshContent, Latency};
-use crate::oracle::{Content, Members, Session};
+use crate::oracle::{Content, HostSession, Members};
 use crate::random::Random;
-use crate::shape::Shape;
+use crate::shape::ArrayShape;
 use crate::world::{World, WorldSpec};
 
 /// The area before the data of a small member: superblock, bitmap and bad-block log.
@@ -116,9 +116,9 @@ pub struct Rig {
     /// The machine.
     pub world: World,
     /// The host.
-    pub session: Session,
+    pub session: HostSession,
     pub array: ArrayId,
-    pub shape: Shape,
+    pub shape: ArrayShape,
     /// The drives in the order of slots, followed by the spares.
     pub drives: Vec<DriveId>,
     /// The source of the test's random choices.
@@ -142,7 +142,7 @@ impl Rig {
     /// # Panics
     /// The array cannot be created.
     #[must_use]
-    pub fn new(shape: Shape, options: RigOptions) -> Self {
+    pub fn new(shape: ArrayShape, options: RigOptions) -> Self {
         let seed = options.world.seed;
         let mut world = World::new(options.world.clone());
         let drives: Vec<DriveId> = (0..shape.members + options.spares)
@@ -159,7 +159,7 @@ impl Rig {
             world.admin(AdminCommand::SetPolicy { array, policy }).expect("the policy is taken");
         }
         let initial = if options.junk { Content::Anything } else { Content::Zeroes };
-        let session = Session::new(&world, array, seed, initial, options.cuts);
+        let session = HostSession::new(&world, array, seed, initial, options.cuts);
         Self {
             world,
             session,
@@ -172,7 +172,7 @@ impl Rig {
         }
     }
 
-    fn drive_spec(shape: &Shape, number: u16, junk: bool, seed: u64) -> DriveSpec {
+    fn drive_spec(shape: &ArrayShape, number: u16, junk: bool, seed: u64) -> DriveSpec {
         let slot = number.min(shape.members - 1);
         let data = shape.member_data(slot);
         let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + data };

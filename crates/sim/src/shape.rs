@@ -11,7 +11,7 @@ pub const MEMBER_DATA: Sectors = Sectors::kib(1536);
 
 /// The smallest description of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub struct ArrayShape {
     pub level: Level,
     /// md's layout number.
     pub layout: u32,
@@ -37,7 +37,7 @@ pub enum Blocks {
     Mixed,
 }
 
-impl Shape {
+impl ArrayShape {
     /// An array on 512-byte blocks.
     #[must_use]
     pub const fn new(level: Level, layout: u32, members: u16, chunk: Sectors) -> Self {
@@ -99,7 +99,7 @@ impl Shape {
         self.level == Level::Passthrough
     }
 
-    /// The layout for members of [`Shape::member_data`], without rounding by md.
+    /// The layout for members of [`ArrayShape::member_data`], without rounding by md.
     ///
     /// # Panics
     /// An impossible shape.
@@ -190,7 +190,7 @@ impl Shape {
     }
 }
 
-impl std::fmt::Display for Shape {
+impl std::fmt::Display for ArrayShape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { level, layout, members, chunk, blocks, unequal, data } = self;
         write!(f, "{level} layout {layout:#x} on {members}, chunk {chunk}, blocks {blocks:?}")?;
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_shape_can_be_and_every_redundant_one_survives_something() {
-        let shapes = Shape::all();
+        let shapes = ArrayShape::all();
         assert!(shapes.len() > 80, "{}", shapes.len());
         for shape in shapes {
             assert!(shape.geometry().capacity().get() > 0, "{shape}");

@@ -10,22 +10,22 @@ use openraid_core::array::assemble::{self, AssembleOptions, PplArea};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::{Geometry, Level};
 use openraid_core::reason::Reason;
-use openraid_format::{MinorVersion, PplEntry, PplHeader, Role, Superblock, PPL_AREA, PPL_HEADER_BYTES};
+use openraid_format::{DeviceRole, MinorVersion, PplEntry, PplHeader, Superblock, PPL_AREA, PPL_HEADER_BYTES};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::fault::planted::Bug;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::oracle::{Content, Members, Session};
+use openraid_sim::oracle::{Content, HostSession, Members};
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::{Blocks, MEMBER_DATA};
-use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions, World};
 use openraid_units::{ArrayId, DriveId, Sectors, SetLba, Slot, StripeIndex};
 use support::{seeds, Case};
 
-fn shapes() -> Vec<Shape> {
-    Shape::all().into_iter().filter(|shape| shape.level == Level::Raid5).collect()
+fn shapes() -> Vec<ArrayShape> {
+    ArrayShape::all().into_iter().filter(|shape| shape.level == Level::Raid5).collect()
 }
 
-fn with_log(shape: Shape, seed: u64, cuts: bool) -> Rig {
+fn with_log(shape: ArrayShape, seed: u64, cuts: bool) -> Rig {
     Rig::new(shape, RigOptions { cuts, ppl: true, ..RigOptions::new(seed) })
 }
 
@@ -63,7 +63,7 @@ fn an_array_with_a_log_holds_what_was_written_whatever_fails() {
 /// The only remaining member after a cut was just filled, and no log was ever written to it.
 #[test]
 fn the_log_of_a_new_member_is_as_good_as_the_others() {
-    let shape = Shape::raid5(2, Sectors::kib(16));
+    let shape = ArrayShape::raid5(2, Sectors::kib(16));
     let mut rig = with_log(shape, 1, true);
     rig.lose(Slot(1), Loss::Failed);
     rig.rest();
@@ -107,7 +107,7 @@ fn after_a_power_cut_parity_fits_without_a_resync() {
 #[test]
 fn an_interrupted_first_sync_continues() {
     for seed in seeds(2, 20) {
-        let shape = Shape::raid5(4, Sectors::kib(16));
+        let shape = ArrayShape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);
         let options = RigOptions { cuts: true, ppl: true, junk: true, ..RigOptions::new(seed) };
         let mut rig = Rig::new(shape, options);
@@ -174,7 +174,7 @@ fn cut(rig: &mut Rig, lost: Slot, single: bool) {
 #[test]
 fn a_member_that_is_lost_with_the_power_takes_nothing_along_that_was_not_being_written() {
     for seed in seeds(20, 1000) {
-        for shape in Shape::some(shapes(), seed, 3) {
+        for shape in ArrayShape::some(shapes(), seed, 3) {
             let _case = Case::new(seed, shape);
             let mut rig = with_log(shape, seed, true);
             // In a write within one chunk, even the bytes in flight are old or new.
@@ -212,7 +212,7 @@ fn a_member_that_is_lost_with_the_power_takes_nothing_along_that_was_not_being_w
 fn logs_whose_parity_was_not_made_durable_are_kept() {
     let mut refused = 0;
     for seed in seeds(60, 2000) {
-        let shape = Shape::raid5(4, Sectors::kib(16));
+        let shape = ArrayShape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);
         let mut rig = with_log(shape, seed, true);
         let load = close_writes(&rig);
@@ -239,7 +239,7 @@ fn logs_whose_parity_was_not_made_durable_are_kept() {
 fn logs_stay_until_the_failure_of_a_member_is_durable() {
     let mut taken_back = 0;
     for seed in seeds(200, 4000) {
-        let shape = Shape::raid5(4, Sectors::kib(16));
+        let shape = ArrayShape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);
         let mut rig = with_log(shape, seed, true);
         let load = close_writes(&rig);
@@ -268,7 +268,7 @@ fn logs_stay_until_the_failure_of_a_member_is_durable() {
 
 #[test]
 fn whole_stripes_are_recorded_without_partial_parity_and_others_with() {
-    let shape = Shape::raid5(4, Sectors::kib(16));
+    let shape = ArrayShape::raid5(4, Sectors::kib(16));
     let mut rig = with_log(shape, 1, false);
     let written = |rig: &Rig| rig.status().members.iter().map(|m| m.sectors_written).sum::<u64>();
     rig.rest();
@@ -292,11 +292,11 @@ fn whole_stripes_are_recorded_without_partial_parity_and_others_with() {
 /// A stripe over spans with logs.
 struct Nested {
     world: World,
-    session: Session,
+    session: HostSession,
     spans: Vec<ArrayId>,
 }
 
-fn nested(span: Shape, seed: u64) -> Nested {
+fn nested(span: ArrayShape, seed: u64) -> Nested {
     let mut world = World::new(RigOptions::new(seed).world);
     let mut spans = Vec::new();
     for number in 0..2 {
@@ -307,7 +307,7 @@ fn nested(span: Shape, seed: u64) -> Nested {
         spans.push(world.create(&span, &drives, &options));
     }
     let outer = world.create_nested(&spans, Sectors::kib(64), seed);
-    let session = Session::new(&world, outer, seed, Content::Zeroes, true);
+    let session = HostSession::new(&world, outer, seed, Content::Zeroes, true);
     Nested { world, session, spans }
 }
 
@@ -326,7 +326,7 @@ impl Nested {
             found.push((Superblock::decode(&bytes, MinorVersion::V1_2, capacity).unwrap(), array));
         }
         found.sort_by_key(|(outer, _)| match outer.role() {
-            Role::Active(slot) => slot,
+            DeviceRole::Active(slot) => slot,
             role => panic!("a span is {role:?}"),
         });
         self.spans = found.iter().map(|(_, span)| *span).collect();
@@ -339,7 +339,7 @@ impl Nested {
 #[test]
 fn spans_of_a_stripe_lose_nothing_either() {
     for seed in seeds(10, 1000) {
-        let span = Shape::raid5(3 + u16::try_from(seed % 3).unwrap(), Sectors::kib(16));
+        let span = ArrayShape::raid5(3 + u16::try_from(seed % 3).unwrap(), Sectors::kib(16));
         let _case = Case::new(seed, format!("2 x {span}"));
         let mut rig = nested(span, seed);
         rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
@@ -400,7 +400,7 @@ fn make_checksums_fit(rig: &mut Rig) -> usize {
 
 /// Whether parity mismatches, or a read returns data that was never written, after a cut with this change.
 fn goes_wrong(seed: u64, bug: Option<Bug>, unchecked: bool) -> bool {
-    let shape = Shape::raid5(4, Sectors::kib(16));
+    let shape = ArrayShape::raid5(4, Sectors::kib(16));
     let run = || {
         let mut rig = with_log(shape, seed, true);
         if let Some(bug) = bug {
@@ -443,7 +443,7 @@ fn a_log_with_unchecked_checksums_and_one_without_flushes_or_force_are_found() {
 fn small_writes_at_depth_32_cost_less_than_on_md() {
     // md: five writes and three flushes for each write.
     let (chunk, stripes) = (Sectors::kib(64), 2048);
-    let mut rig = with_log(Shape { data: chunk * stripes, ..Shape::raid5(4, chunk) }, 3, false);
+    let mut rig = with_log(ArrayShape { data: chunk * stripes, ..ArrayShape::raid5(4, chunk) }, 3, false);
     rig.rest();
     let count = |rig: &Rig, of: fn(&openraid_core::admin::MemberStatus) -> u64| {
         rig.status().members.iter().map(of).sum::<u64>()
@@ -471,7 +471,7 @@ fn small_writes_at_depth_32_cost_less_than_on_md() {
 #[test]
 fn force_does_not_skip_what_the_logs_say() {
     for seed in seeds(10, 200) {
-        let shape = Shape::raid5(4, Sectors::kib(16));
+        let shape = ArrayShape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);
         let mut rig = with_log(shape, seed, true);
         let whole = Workload::mixed(rig.session.capacity());

@@ -7,7 +7,7 @@ use counting::{allocations, Counting};
 use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::null::NullMachine;
-use openraid_sim::{Random, Shape};
+use openraid_sim::{ArrayShape, Random};
 use openraid_units::{Bytes, Sectors};
 
 #[global_allocator]
@@ -15,7 +15,7 @@ static ALLOCATOR: Counting = Counting;
 
 const WRITE: RequestKind = RequestKind::Write { fua: false };
 
-fn takes_no_memory(shape: Shape, limits: &Limits, depth: u32) {
+fn takes_no_memory(shape: ArrayShape, limits: &Limits, depth: u32) {
     let (mut machine, array) = NullMachine::with_array(&shape, limits, Sectors::mib(64));
     if !limits.journal.is_zero() {
         machine.promise_all(array, Sectors::mib(64));
@@ -37,10 +37,11 @@ fn takes_no_memory(shape: Shape, limits: &Limits, depth: u32) {
 
 #[test]
 fn requests_of_all_kinds_take_no_memory_at_any_depth() {
-    for shape in Shape::all().into_iter().filter(|shape| !shape.unequal) {
+    for shape in ArrayShape::all().into_iter().filter(|shape| !shape.unequal) {
         takes_no_memory(shape, &Limits::small(), 16);
     }
-    for shape in [Shape::raid5(4, Sectors::kib(64)), Shape::raid6(8, Sectors::kib(64)), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid5(4, Sectors::kib(64)), ArrayShape::raid6(8, Sectors::kib(64)), ArrayShape::raid1(2)]
+    {
         for depth in [1, 32, 256] {
             takes_no_memory(shape, &Limits::default(), depth);
         }
@@ -55,7 +56,7 @@ fn requests_with_cache_and_journal_take_no_memory() {
     let (cache, journal) = (Bytes::mib(8), Bytes::mib(4));
     let limits = Limits { pool: plain.pool + cache + journal, cache, journal, ..plain };
     let chunk = Sectors::kib(64);
-    for shape in [Shape::raid5(4, chunk), Shape::raid6(8, chunk), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid5(4, chunk), ArrayShape::raid6(8, chunk), ArrayShape::raid1(2)] {
         for depth in [1, 32] {
             takes_no_memory(shape, &limits, depth);
         }

@@ -5,7 +5,7 @@
 //! loop is the shard's: push, submit, wait with epoll, reap.
 
 use openraid_sys::{
-    clock, Completed, Direct, EngineOptions, Epoll, Events, FramePool, HugePages, Interest, IoEngine, Member,
+    clock, Completed, Direct, EngineOptions, Epoll, Events, FramePool, HugePages, Interest, IoEngine, MemberFile,
     MemberSlot, Operation, OperationKind, PoolOptions, PoolRange, Prefer, Use,
 };
 use openraid_units::{Bytes, DriveLba, Nanos, PoolOffset};
@@ -50,7 +50,7 @@ fn measure_file(path: &Path, folder: &str, reads: u64, block: u64) -> Result<(),
     for direct in [Direct::Never, Direct::Try] {
         for (prefer, registered, engine) in ENGINES {
             for depth in [1, 32] {
-                let member = Arc::new(Member::open(path, Use::Exclusive, direct)?);
+                let member = Arc::new(MemberFile::open(path, Use::Exclusive, direct)?);
                 let cache = if member.facts().direct { "O_DIRECT" } else { "cached" };
                 if cache == "cached" && direct == Direct::Try {
                     continue;
@@ -70,7 +70,7 @@ fn measure_file(path: &Path, folder: &str, reads: u64, block: u64) -> Result<(),
     Ok(())
 }
 
-fn measure(member: Arc<Member>, options: EngineOptions, load: Load) -> Result<(Nanos, Nanos), Failure> {
+fn measure(member: Arc<MemberFile>, options: EngineOptions, load: Load) -> Result<(Nanos, Nanos), Failure> {
     let len = Bytes(load.depth * load.block);
     let mut pool = FramePool::new(PoolOptions { len, huge: HugePages::Advise, touch: true })?;
     let mut engine = IoEngine::new(&pool, options)?;

@@ -20,7 +20,7 @@ use crate::command::{
 };
 use crate::epoll::wait_readable;
 use crate::errno::{Errno, Note};
-use crate::member::Member;
+use crate::member::MemberFile;
 use crate::pool::{FramePool, Mapping, PoolRange};
 use crate::ring::Ring;
 use crate::table::{CommandEntry, CommandTable, Memory, Next};
@@ -195,7 +195,7 @@ enum Backend {
 }
 
 struct AttachedMember {
-    member: Arc<Member>,
+    member: Arc<MemberFile>,
     outstanding: usize,
 }
 
@@ -289,7 +289,7 @@ impl IoEngine {
 
     /// Attaches a member. `None` if [`MEMBERS_MAX`] members are attached.
     #[must_use]
-    pub fn attach(&mut self, member: Arc<Member>) -> Option<MemberSlot> {
+    pub fn attach(&mut self, member: Arc<MemberFile>) -> Option<MemberSlot> {
         let slot = match self.members.iter().position(Option::is_none) {
             Some(slot) => slot,
             None if self.members.len() == MEMBERS_MAX => return None,
@@ -306,7 +306,7 @@ impl IoEngine {
         u16::try_from(slot).ok().map(MemberSlot)
     }
 
-    /// Is the device of a member gone? See [`Member::is_gone`].
+    /// Is the device of a member gone? See [`MemberFile::is_gone`].
     ///
     /// # Panics
     /// The member is not attached.
@@ -319,7 +319,7 @@ impl IoEngine {
     ///
     /// # Errors
     /// The number of its commands that the kernel still holds. The member cannot be detached before they return.
-    pub fn detach(&mut self, slot: MemberSlot) -> Result<Arc<Member>, usize> {
+    pub fn detach(&mut self, slot: MemberSlot) -> Result<Arc<MemberFile>, usize> {
         match self.attached(slot).outstanding {
             0 => {}
             outstanding => return Err(outstanding),

@@ -72,7 +72,7 @@ pub use free_room::free_bytes;
 pub use holders::{device_holder, device_opener, lock_file, FILE_LOCK_TIME_MAX};
 pub use inherited_sockets::{InheritedListener, ListenPlace, NotInherited, ServerWithSockets, FIRST_INHERITED};
 pub use kernel_md::KernelMd;
-pub use member::{Direct, Identity, Member, Use};
+pub use member::{Direct, Identity, MemberFile, Use};
 pub use member_error::{MemberError, NotAMember};
 pub use member_facts::{backing_file, DeviceNames, Facts};
 pub use name_lock::{NameError, NameLock};

@@ -73,7 +73,7 @@ pub enum Identity {
 
 /// An open member.
 #[derive(Debug)]
-pub struct Member {
+pub struct MemberFile {
     file: File,
     path: PathBuf,
     resolved: PathBuf,
@@ -111,7 +111,7 @@ impl Drop for Claim {
     }
 }
 
-impl Member {
+impl MemberFile {
     /// Opens a regular file or block device.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl Member {
     }
 
     /// Writes all of `bytes` at `at`, and waits until the kernel has them. They are not yet durable: see
-    /// [`Member::sync`]. For tools.
+    /// [`MemberFile::sync`]. For tools.
     ///
     /// # Errors
     /// The kernel's error; `EINVAL` if address or length are not whole logical blocks; `EBADF` if the member was not
@@ -328,7 +328,7 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for MemberFile {
     fn drop(&mut self) {
         if self.usage != Use::Examine && !self.facts.block_device {
             // Not left to the last close: a ring's worker may hold the file for a moment after its last completion.
@@ -338,7 +338,7 @@ impl Drop for Member {
     }
 }
 
-impl AsFd for Member {
+impl AsFd for MemberFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

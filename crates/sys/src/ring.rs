@@ -19,7 +19,7 @@ use crate::command::{
 use crate::engine::{EngineOptions, WaitMode};
 use crate::epoll::{Epoll, Events, Interest};
 use crate::errno::{Errno, Note};
-use crate::member::Member;
+use crate::member::MemberFile;
 use crate::pool::Mapping;
 use crate::registered::Buffers;
 use crate::threads::Threads;
@@ -52,7 +52,7 @@ enum Mode {
 
 /// One member of the ring.
 struct RingMember {
-    member: Arc<Member>,
+    member: Arc<MemberFile>,
     /// Is the file in the kernel's table of registered files, at the index of the slot?
     registered: bool,
 }
@@ -128,7 +128,7 @@ impl Ring {
         }
     }
 
-    pub(crate) fn attach(&mut self, slot: usize, member: Arc<Member>) {
+    pub(crate) fn attach(&mut self, slot: usize, member: Arc<MemberFile>) {
         if self.members.len() <= slot {
             self.members.resize_with(slot + 1, || None);
         }

@@ -9,7 +9,7 @@
 
 use crate::command::{Answer, MemberCommand, Opcode, WORKERS_PER_MEMBER};
 use crate::errno::{check, check_size, Errno};
-use crate::member::Member;
+use crate::member::MemberFile;
 use crate::pool::Mapping;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -39,7 +39,7 @@ impl AnswerQueue {
 
 /// The queue of one member.
 struct Lane {
-    member: Arc<Member>,
+    member: Arc<MemberFile>,
     shared: Arc<LaneShared>,
     workers: Vec<JoinHandle<()>>,
     staged: Vec<MemberCommand>,
@@ -76,7 +76,7 @@ impl Threads {
         self.outstanding
     }
 
-    pub(crate) fn attach(&mut self, slot: usize, member: Arc<Member>) {
+    pub(crate) fn attach(&mut self, slot: usize, member: Arc<MemberFile>) {
         if self.lanes.len() <= slot {
             self.lanes.resize_with(slot + 1, || None);
         }

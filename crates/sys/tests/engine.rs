@@ -6,7 +6,7 @@ mod common;
 use common::{pattern, run, Frozen, Loop, TempDir};
 use openraid_sys::{
     clock, Completed, Direct, EngineKind, EngineOptions, Epoll, Errno, Events, FaultKind, FramePool, HugePages,
-    Interest, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, OperationKind, PoolOptions, PoolRange,
+    Interest, IoEngine, IoError, MemberError, MemberFile, MemberSlot, Operation, OperationKind, PoolOptions, PoolRange,
     Prefer, PushError, Use, WaitMode, IN_FLIGHT_MAX,
 };
 use openraid_units::{Bytes, DriveLba, Nanos, PoolOffset, Sectors};
@@ -47,7 +47,7 @@ impl Rig {
     }
 
     fn attach(&mut self, path: &Path, usage: Use, direct: Direct) -> MemberSlot {
-        let member = Member::open(path, usage, direct).expect("member");
+        let member = MemberFile::open(path, usage, direct).expect("member");
         self.engine.attach(Arc::new(member)).expect("slot")
     }
 
@@ -460,13 +460,13 @@ fn an_engine_dropped_idle_frees_its_members_and_one_dropped_busy_keeps_its_frame
         }
         let Rig { mut pool, mut engine, .. } = Rig::new(prefer, register);
         let path = dir.file(&format!("kept{}", clock::now().0), 8192);
-        let member = Member::open(&path, Use::Exclusive, direct).expect("member");
+        let member = MemberFile::open(&path, Use::Exclusive, direct).expect("member");
         let member = engine.attach(Arc::new(member)).expect("slot");
         let verb = OperationKind::Read { at: DriveLba(0), into: frames(512, 512) };
         engine.push(&mut pool, Operation { member, user_data: 0, verb }).expect("push");
         engine.submit().expect("submit");
         drop(engine);
-        let again = Member::open(&path, Use::Exclusive, direct).map(drop);
+        let again = MemberFile::open(&path, Use::Exclusive, direct).map(drop);
         assert!(matches!(again, Err(MemberError::AlreadyOpen { .. })), "the member stays ours: {again:?}");
         assert!(pool.in_flight(frames(512, 512)));
         assert!(!pool.in_flight(frames(1024, 512)));

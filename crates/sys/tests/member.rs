@@ -3,7 +3,7 @@
 mod common;
 
 use common::{allowed, has, must, pattern, run, Loop, TempDir};
-use openraid_sys::{Direct, Identity, IoError, Member, MemberError, NotAMember, Use};
+use openraid_sys::{Direct, Identity, IoError, MemberError, MemberFile, NotAMember, Use};
 use openraid_units::{BlockSize, Bytes, DriveLba, Sectors};
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd};
@@ -12,8 +12,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-fn open(path: &Path) -> Result<Member, MemberError> {
-    Member::open(path, Use::Exclusive, Direct::Try)
+fn open(path: &Path) -> Result<MemberFile, MemberError> {
+    MemberFile::open(path, Use::Exclusive, Direct::Try)
 }
 
 fn refused(path: &Path) -> MemberError {
@@ -41,7 +41,7 @@ fn a_file_that_cannot_be_a_member_is_refused_by_name_without_waiting() {
         (Path::new("/dev/zero"), NotAMember::CharacterDevice, "character device"),
     ] {
         for usage in [Use::Examine, Use::ReadExclusive, Use::Exclusive] {
-            let error = Member::open(path, usage, Direct::Try).expect_err("must be refused");
+            let error = MemberFile::open(path, usage, Direct::Try).expect_err("must be refused");
             assert_eq!(error, MemberError::NotAMember { path: path.into(), kind });
             says(&error, &[word, path.to_str().expect("ASCII")]);
         }
@@ -73,7 +73,7 @@ fn files_below_a_sector_are_too_small_and_odd_tails_are_left_out() {
         assert_eq!(refused(&path), MemberError::Empty { path, size: Bytes(len as u64) });
     }
     let path = dir.file("odd", 5 * 512 + 100);
-    let member = Member::open(&path, Use::Exclusive, Direct::Never).expect("open");
+    let member = MemberFile::open(&path, Use::Exclusive, Direct::Never).expect("open");
     assert_eq!((member.facts().size, member.facts().logical_block), (Sectors(5), BlockSize::B512));
 }
 
@@ -103,14 +103,14 @@ fn one_file_under_two_paths_is_used_once() {
         let error = refused(other);
         assert_eq!(error, MemberError::AlreadyOpen { path: other.clone(), open_as: path.clone() });
         says(&error, &["once"]);
-        let looked_at = Member::open(other, Use::Examine, Direct::Try).expect("looking is always possible");
+        let looked_at = MemberFile::open(other, Use::Examine, Direct::Try).expect("looking is always possible");
         assert!(looked_at.same_as(&member));
     }
     let different = open(&dir.file("different", 8192)).expect("open");
     assert!(!different.same_as(&member));
     drop(member);
     drop(open(&hard).expect("free again"));
-    drop(Member::open(&soft, Use::ReadExclusive, Direct::Try).expect("free again"));
+    drop(MemberFile::open(&soft, Use::ReadExclusive, Direct::Try).expect("free again"));
 }
 
 /// QEMU locks bytes of its images, and locks of whole files do not meet these.
@@ -136,7 +136,7 @@ fn a_lock_of_bytes_is_respected_and_a_process_that_has_the_file_open_is_named() 
     set(libc::F_RDLCK);
     let error = refused(&path);
     says(&error, &[&format!("locked by process {} (", child.id()), "stop that first"]);
-    drop(Member::open(&path, Use::Examine, Direct::Never).expect("looking is always possible"));
+    drop(MemberFile::open(&path, Use::Examine, Direct::Never).expect("looking is always possible"));
     set(libc::F_UNLCK);
     drop(open(&path).expect("free again"));
     drop(child.stdin.take());
@@ -170,7 +170,7 @@ fn write_protection_is_an_error_of_its_own_and_examining_still_works() {
     let path = dir.file("member", 8192);
     let Some(device) = Loop::over(&path, &["--read-only"]) else { return };
     assert_eq!(refused(&device.0), MemberError::ReadOnly { path: device.0.clone() });
-    let member = Member::open(&device.0, Use::ReadExclusive, Direct::Try).expect("open");
+    let member = MemberFile::open(&device.0, Use::ReadExclusive, Direct::Try).expect("open");
     let mut bytes = [0; 1000];
     assert_eq!(member.read_exact_at(DriveLba(3), &mut bytes), Ok(()));
     assert_eq!(bytes[..], pattern(3, 1000));
@@ -186,7 +186,7 @@ fn files_that_may_not_be_written_are_denied() {
         return;
     }
     assert_eq!(refused(&path), MemberError::Denied { path: path.clone(), usage: Use::Exclusive });
-    assert!(Member::open(&path, Use::Examine, Direct::Try).is_ok());
+    assert!(MemberFile::open(&path, Use::Examine, Direct::Try).is_ok());
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_file_under_a_loop_device_is_held_by_it() {
     let error = refused(&path);
     assert!(matches!(error, MemberError::HeldByKernel { .. }), "{error:?}");
     says(&error, &[device.0.file_name().and_then(|n| n.to_str()).expect("name"), "losetup -d"]);
-    let looked_at = Member::open(&path, Use::Examine, Direct::Try).expect("looking is always possible");
+    let looked_at = MemberFile::open(&path, Use::Examine, Direct::Try).expect("looking is always possible");
     assert!(looked_at.kernel_holder().is_some());
     let number = MetadataExt::rdev(&device.0.metadata().expect("a device"));
     assert_eq!(openraid_sys::backing_file(number), path.canonicalize().ok());
@@ -284,7 +284,7 @@ fn tools_read_and_write_any_length_and_never_past_the_end() {
 fn examining_never_writes() {
     let dir = TempDir::on_disk();
     let path = dir.file("member", 8192);
-    let member = Member::open(&path, Use::Examine, Direct::Try).expect("open");
+    let member = MemberFile::open(&path, Use::Examine, Direct::Try).expect("open");
     assert!(member.write_all_at(DriveLba(0), &[1; 4096]).is_err());
     assert_eq!(std::fs::read(&path).expect("file"), pattern(0, 8192));
 }

@@ -6,7 +6,7 @@
 //! the drive refuses the superblock, nothing has changed.
 
 use alloc::vec::Vec;
-use openraid_format::{FeatureMap, MdLevel, Role, ShapeFields, Superblock};
+use openraid_format::{DeviceRole, FeatureMap, MdLevel, ShapeFields, Superblock};
 use openraid_units::{DriveId, Sectors, Slot};
 
 use super::membership::new_member;
@@ -110,7 +110,7 @@ impl Set {
         let metadata = self.metadata.as_mut().expect("sets whose shape changes have metadata");
         let before = ShapeFields { raid_disks: metadata.common.raid_disks - 1, ..metadata.common.shape() };
         metadata.common.set_shape(&before);
-        metadata.common.roles.set(number as usize, Role::Faulty);
+        metadata.common.roles.set(number as usize, DeviceRole::Faulty);
         metadata.common.features.set(FeatureMap::GUARDS, false);
         metadata.common.events -= 1;
         metadata.joining = None;

@@ -13,7 +13,7 @@ mod ppl;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use openraid_format::{BitmapError, BitmapHeader, FeatureMap, MdLevel, Role, Superblock, Uuid};
+use openraid_format::{BitmapError, BitmapHeader, DeviceRole, FeatureMap, MdLevel, Superblock, Uuid};
 use openraid_units::{DriveId, Sectors, Slot};
 
 pub use self::bitmap::PlannedBitmap;
@@ -471,7 +471,7 @@ fn was_stopped_without(newest: &Superblock, missing: SlotSet, verdicts: &[Member
     let known = |slot: Slot| {
         let filled =
             verdicts.iter().any(|verdict| matches!(verdict, Membership::Rebuilding(rebuilt, _) if *rebuilt == slot));
-        filled || !newest.roles.iter().any(|role| role == Role::Active(slot))
+        filled || !newest.roles.iter().any(|role| role == DeviceRole::Active(slot))
     };
     idle && missing.iter().all(known)
 }
@@ -559,19 +559,19 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
         let same_number = order_of_same_number(candidates, index);
         let role = common.roles.get(superblock.dev_number);
         verdicts[index] = match role {
-            Role::Active(slot) if slot.0 >= slots => Membership::Failed,
-            Role::Active(slot) if same_number => Membership::SlotTaken(slot),
+            DeviceRole::Active(slot) if slot.0 >= slots => Membership::Failed,
+            DeviceRole::Active(slot) if same_number => Membership::SlotTaken(slot),
             _ if !same_number && is_split_from(superblock, common, role) => {
                 Membership::Split { events: superblock.events, newest }
             }
-            Role::Active(_) if superblock.events + 1 < newest => {
+            DeviceRole::Active(_) if superblock.events + 1 < newest => {
                 Membership::Stale { events: superblock.events, newest }
             }
             // The power failed between the two waves. The drive does not know yet that it is to be filled, so it cannot
             // say how far it is. A drive that came back says that it is faulty if superblocks were being written when
             // it joined.
-            Role::Active(_) if !matches!(superblock.role(), Role::Active(_)) => Membership::Spare,
-            Role::Active(slot) => {
+            DeviceRole::Active(_) if !matches!(superblock.role(), DeviceRole::Active(_)) => Membership::Spare,
+            DeviceRole::Active(slot) => {
                 let done = superblock.recovery_offset().map(|at| Sectors(at.get()));
                 let replacement = superblock.features.contains(FeatureMap::REPLACEMENT);
                 let places = if replacement { &mut replaced } else { &mut taken };
@@ -586,13 +586,15 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
                     }
                 }
             }
-            Role::Spare if superblock.events + 1 < newest && matches!(superblock.role(), Role::Active(_)) => {
+            DeviceRole::Spare
+                if superblock.events + 1 < newest && matches!(superblock.role(), DeviceRole::Active(_)) =>
+            {
                 Membership::Stale { events: superblock.events, newest }
             }
             // A drive that was to join at the end, and of which the array knows nothing.
-            Role::Spare if common.level == MdLevel::Linear => Membership::Failed,
-            Role::Spare => Membership::Spare,
-            Role::Faulty | Role::Journal => Membership::Failed,
+            DeviceRole::Spare if common.level == MdLevel::Linear => Membership::Failed,
+            DeviceRole::Spare => Membership::Spare,
+            DeviceRole::Faulty | DeviceRole::Journal => Membership::Failed,
         };
     }
     // A complete replacement is the member if the member that it replaces is absent, or was already recorded as faulty.
@@ -612,17 +614,17 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
 ///
 /// A member with `common`'s events less one may not know yet that the newest member has joined: the power may have
 /// failed between the two waves.
-fn is_split_from(superblock: &Superblock, common: &Superblock, role: Role) -> bool {
-    let (Role::Active(_), Role::Active(slot)) = (superblock.role(), common.role()) else { return false };
-    let between_waves = matches!(role, Role::Active(_)) && superblock.events + 1 == common.events;
+fn is_split_from(superblock: &Superblock, common: &Superblock, role: DeviceRole) -> bool {
+    let (DeviceRole::Active(_), DeviceRole::Active(slot)) = (superblock.role(), common.role()) else { return false };
+    let between_waves = matches!(role, DeviceRole::Active(_)) && superblock.events + 1 == common.events;
     !between_waves
         && !has_active(superblock, slot)
-        && !matches!(superblock.roles.get(common.dev_number), Role::Active(_))
+        && !matches!(superblock.roles.get(common.dev_number), DeviceRole::Active(_))
 }
 
 /// Does a superblock have a working member in this slot?
 fn has_active(superblock: &Superblock, slot: Slot) -> bool {
-    superblock.roles.iter().any(|role| role == Role::Active(slot))
+    superblock.roles.iter().any(|role| role == DeviceRole::Active(slot))
 }
 
 /// Did a member that is to return to an array run without members that work there (`in_sync`)? Then it may hold writes
@@ -630,18 +632,18 @@ fn has_active(superblock: &Superblock, slot: Slot) -> bool {
 /// superblocks.
 #[must_use]
 pub fn is_split_off(superblock: &Superblock, common: &Superblock, in_sync: SlotSet) -> bool {
-    let Role::Active(mine) = superblock.role() else { return false };
+    let DeviceRole::Active(mine) = superblock.role() else { return false };
     let others = in_sync.without(mine);
     let numbers = 0..u32::try_from(common.roles.len()).unwrap_or(u32::MAX);
-    numbers.filter(|number| matches!(common.roles.get(*number), Role::Active(slot) if others.contains(slot))).any(
+    numbers.filter(|number| matches!(common.roles.get(*number), DeviceRole::Active(slot) if others.contains(slot))).any(
         |number| {
-            let Role::Active(slot) = common.roles.get(number) else { return false };
+            let DeviceRole::Active(slot) = common.roles.get(number) else { return false };
             // A spare that has taken over a slot since then does not count as a member either: md calls absent members
             // spares.
             let is_out = match superblock.roles.get(number) {
-                Role::Faulty => true,
-                Role::Spare => number < u32::from(common.raid_disks),
-                Role::Active(_) | Role::Journal => false,
+                DeviceRole::Faulty => true,
+                DeviceRole::Spare => number < u32::from(common.raid_disks),
+                DeviceRole::Active(_) | DeviceRole::Journal => false,
             };
             is_out && !has_active(superblock, slot)
         },
@@ -678,7 +680,7 @@ fn held(verdicts: &[Membership]) -> SlotSet {
 fn stale_by_events(candidates: &[Candidate], verdicts: &[Membership], slots: SlotSet) -> Vec<usize> {
     let mut stale: Vec<usize> = (0..candidates.len())
         .filter(|i| matches!(verdicts[*i], Membership::Stale { .. } | Membership::Failed | Membership::Split { .. }))
-        .filter(|i| matches!(candidates[*i].superblock.role(), Role::Active(slot) if slots.contains(slot)))
+        .filter(|i| matches!(candidates[*i].superblock.role(), DeviceRole::Active(slot) if slots.contains(slot)))
         .filter(|i| candidates[*i].superblock.recovery_offset().is_none())
         .collect();
     stale.sort_by_key(|i| core::cmp::Reverse(candidates[*i].superblock.events));
@@ -710,7 +712,7 @@ fn take_stale(
         if shape.survives(all.minus(*in_sync), joined) && taken != Some(events) {
             break;
         }
-        let Role::Active(slot) = candidates[*index].superblock.role() else { continue };
+        let DeviceRole::Active(slot) = candidates[*index].superblock.role() else { continue };
         if in_sync.contains(slot) || !is_needed(shape, slot, *in_sync) {
             continue;
         }

@@ -6,8 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    BitmapError, BitmapHeader, DeviceFlags, MdLevel, MemberFields as MemberIdentity, MemberPlacement, MinorVersion,
-    NewSet, PlacementError, PlacementRequest, Role, SetName, Superblock, Timestamp, Uuid,
+    BitmapError, BitmapHeader, DeviceFlags, DeviceRole, MdLevel, MemberFields as MemberIdentity, MemberPlacement,
+    MinorVersion, NewSet, PlacementError, PlacementRequest, SetName, Superblock, Timestamp, Uuid,
 };
 use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
@@ -256,7 +256,7 @@ fn finish(
 ) -> Result<Assembly, CreateError> {
     let mut roles = set.roles(spec.spares.len());
     for slot in missing {
-        roles.set(slot.index(), Role::Faulty);
+        roles.set(slot.index(), DeviceRole::Faulty);
     }
     let mut members = Vec::new();
     let mut placed = placements.iter();

@@ -12,7 +12,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
-use openraid_format::{FeatureMap, Role, SetName, Superblock};
+use openraid_format::{DeviceRole, FeatureMap, SetName, Superblock};
 
 use super::append::Joining;
 use crate::planted::{Flaw, Planted};
@@ -232,7 +232,7 @@ impl Metadata {
             return;
         }
         for number in self.absent.drain(..) {
-            self.common.roles.set(number as usize, Role::Faulty);
+            self.common.roles.set(number as usize, DeviceRole::Faulty);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Bringing superblocks, bitmap pages and bad-block logs to the members.
 
 use openraid_format::{
-    BadBlockTable, BitmapHeader, FeatureMap, Role, Superblock, Timestamp, BITMAP_HEADER_BYTES, SUPERBLOCK_BYTES_MAX,
+    BadBlockTable, BitmapHeader, DeviceRole, FeatureMap, Superblock, Timestamp, BITMAP_HEADER_BYTES,
+    SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{Bytes, DriveLba, Sectors, SetId, SECTOR_SHIFT};
 
@@ -16,7 +17,7 @@ use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;
 use crate::events::DriveError;
-use crate::io::state::command::{Command, Owner};
+use crate::io::state::command::{ChannelCommand, Owner};
 use crate::reason::FailReason;
 
 /// The superblock of one member: the common part as fixed for this generation, and the member's own.
@@ -66,7 +67,7 @@ impl Set {
         // A device number may be used again after its drive was removed. The member that has the number now decides.
         for number in self.members.iter().filter(|member| member.is_removed()).filter_map(Member::number) {
             if (number as usize) < common.roles.len() {
-                common.roles.set(number as usize, Role::Faulty);
+                common.roles.set(number as usize, DeviceRole::Faulty);
             }
         }
         for member in self.members.iter_mut().filter(|member| !member.is_removed()) {
@@ -74,9 +75,11 @@ impl Set {
             let Some(superblock) = member.superblock.as_mut() else { continue };
             let number = superblock.dev_number as usize;
             let role = match member.state {
-                MemberState::InSync | MemberState::Rebuilding { .. } => slot.map_or(Role::Spare, Role::Active),
-                MemberState::Spare | MemberState::Missing => Role::Spare,
-                MemberState::Failing(_) | MemberState::Faulty(_) => Role::Faulty,
+                MemberState::InSync | MemberState::Rebuilding { .. } => {
+                    slot.map_or(DeviceRole::Spare, DeviceRole::Active)
+                }
+                MemberState::Spare | MemberState::Missing => DeviceRole::Spare,
+                MemberState::Failing(_) | MemberState::Faulty(_) => DeviceRole::Faulty,
             };
             if number < common.roles.len() {
                 common.roles.set(number, role);
@@ -140,7 +143,7 @@ impl Sets {
         call.actions().metadata.extend_from_slice(&bytes[..narrow]);
         let range = MetadataRange { start, len: u32::try_from(len).expect("at most a page") };
         let member_index = u32::try_from(index).expect("few members");
-        let command = Command::new(owner, id, member_index, slot, drive)
+        let command = ChannelCommand::new(owner, id, member_index, slot, drive)
             .doing(DriveOp::Write { fua: true }, (lba, Bytes(len).sectors_floor()), Data::Metadata(range))
             .of_class(IoClass::Metadata);
         call.push(&command);
@@ -154,7 +157,7 @@ impl Sets {
             }
             let member = &self.get(id).members[index];
             let member_index = u32::try_from(index).expect("few members");
-            let command = Command::new(owner, id, member_index, member.slot().unwrap_or_default(), member.drive);
+            let command = ChannelCommand::new(owner, id, member_index, member.slot().unwrap_or_default(), member.drive);
             // A new flush command.
             call.push(&command.of_class(IoClass::Metadata));
             issued += 1;
@@ -330,7 +333,7 @@ impl Sets {
             let Some(lba) = superblock.place(log.offset) else { continue };
             let mut table = BadBlockTable::new();
             for bad in member.bad.ranges() {
-                let range = openraid_format::BadRange { start: bad.at(), len: bad.len() };
+                let range = openraid_format::BadBlockRange { start: bad.at(), len: bad.len() };
                 table.push(range).expect("as many as fit");
             }
             let mut bytes = [0; PAGE_BYTES];
@@ -344,7 +347,12 @@ impl Sets {
     }
 
     /// A command of a set itself ended: if the member refused the command, the member fails.
-    pub(crate) fn on_set_command(&mut self, command: &Command, result: Result<(), CommandError>, call: &mut Call) {
+    pub(crate) fn on_set_command(
+        &mut self,
+        command: &ChannelCommand,
+        result: Result<(), CommandError>,
+        call: &mut Call,
+    ) {
         let id = command.set();
         if command.is_flush() {
             self.get_mut(id).members[command.member() as usize].flushing -= 1;
@@ -370,7 +378,7 @@ impl Sets {
     }
 
     /// Record what a command of a set itself has written.
-    pub(crate) fn on_metadata_written(&mut self, command: &Command, is_written: bool, call: &mut Call) {
+    pub(crate) fn on_metadata_written(&mut self, command: &ChannelCommand, is_written: bool, call: &mut Call) {
         let id = command.set();
         let set = self.get_mut(id);
         match command.owner() {

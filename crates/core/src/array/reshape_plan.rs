@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
-    BitmapGeometry, ChangeBegin, MdLevel, MetadataArea, ReshapeDirection, ReshapeFault, Role, ShapeFields, Superblock,
-    SuperblockError,
+    BitmapGeometry, ChangeBegin, DeviceRole, MdLevel, MetadataArea, ReshapeDirection, ReshapeFault, ShapeFields,
+    Superblock, SuperblockError,
 };
 use openraid_units::{DriveLba, MemberLba, Sectors, Slot};
 
@@ -521,7 +521,7 @@ impl ReshapePlan {
         let mut roles = members.first().expect("an array has members").roles.clone();
         let joining: Vec<(Slot, &Superblock)> =
             (self.from.raid_disks..self.new.raid_disks).map(Slot).zip(spares).collect();
-        joining.iter().for_each(|(slot, spare)| roles.set(spare.dev_number as usize, Role::Active(*slot)));
+        joining.iter().for_each(|(slot, spare)| roles.set(spare.dev_number as usize, DeviceRole::Active(*slot)));
         let begun = |slot: Option<Slot>, superblock: &Superblock| {
             let mut begun = superblock.clone();
             self.begin_on(&mut begun)?;

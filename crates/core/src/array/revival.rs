@@ -12,7 +12,7 @@
 //! after a power cut, parity or copies are made to agree again. A degraded parity set cannot do that without the risk of
 //! wrong data, so it stays failed if a write was under way.
 
-use openraid_format::{BitmapHeader, FeatureMap, Role, Superblock};
+use openraid_format::{BitmapHeader, DeviceRole, FeatureMap, Superblock};
 use openraid_units::{Sectors, SetId, Slot};
 
 use super::assemble::is_split_off;
@@ -130,7 +130,7 @@ impl Sets {
         let set = self.get(id);
         let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
         let metadata = set.metadata.as_ref()?;
-        let Role::Active(slot) = superblock.role() else { return None };
+        let DeviceRole::Active(slot) = superblock.role() else { return None };
         let common = metadata.common();
         let shape = |of: &Superblock| (of.level, of.layout, of.chunk, of.raid_disks, of.size);
         let returns = superblock.set_uuid == common.set_uuid

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
+use openraid_format::{BitmapHeader, DeviceRole, FeatureMap, MdLevel, Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, Slot};
 
 use super::assemble::{Assembly, FoundMark, Membership, PlannedMember};
@@ -232,7 +232,7 @@ pub(crate) fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), A
 pub(crate) fn note_absence(set: &mut Set, assembly: &Assembly) {
     let present: Vec<u32> =
         set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|superblock| superblock.dev_number).collect();
-    let absent = |number: u32, role: Role| matches!(role, Role::Active(_)) && !present.contains(&number);
+    let absent = |number: u32, role: DeviceRole| matches!(role, DeviceRole::Active(_)) && !present.contains(&number);
     let roles = &assembly.common.roles;
     let numbers = 0..u32::try_from(roles.len()).expect("few devices");
     let absent: Vec<u32> = numbers.filter(|number| absent(*number, roles.get(*number))).collect();

@@ -21,7 +21,7 @@ use crate::io::state::job::Job;
 use crate::io::state::op::Computation;
 use crate::io::state::op::DestageData;
 use crate::io::state::op::OpKind;
-use crate::io::state::op::Payload;
+use crate::io::state::op::OpPayload;
 use crate::io::state::op::Phase;
 use crate::io::state::row_frames::RowFrames;
 use crate::io::steps::step::{release_work, CacheStep};
@@ -145,7 +145,7 @@ impl Controller {
         op.part_mut().take(narrow(Sectors(from)), narrow(Sectors(to)));
         op.enter(Phase::Computing(Computation::Stage));
         let run = op.work().expect("just taken");
-        op.bring(Payload::Host(run.at));
+        op.bring(OpPayload::Host(run.at));
         let Extent { at, len, .. } = op.extent();
         self.stage_extent(index, at, len, run.at, actions);
     }

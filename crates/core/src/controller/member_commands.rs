@@ -1,7 +1,7 @@
 //! The administrator's commands about members: fail, lose, remove, add, replace, return.
 
 use openraid_format::BitmapHeader;
-use openraid_format::Role;
+use openraid_format::DeviceRole;
 use openraid_units::ArrayId;
 use openraid_units::DriveId;
 use openraid_units::Sectors;
@@ -111,7 +111,7 @@ impl Controller {
         // Superblocks that are being written state the roles of the time when they began. A new member with the number
         // of a missing member would get the role of the missing member.
         let under_way = set.metadata.as_ref().and_then(Metadata::being_written);
-        let called = |n| under_way.is_some_and(|written| matches!(written.roles.get(n), Role::Active(_)));
+        let called = |n| under_way.is_some_and(|written| matches!(written.roles.get(n), DeviceRole::Active(_)));
         let used = |n: u32| called(n) || set.members().iter().any(|m| !m.is_removed() && m.number() == Some(n));
         let former = new.superblock.dev_number;
         let number = if by_bitmap.is_some() && !used(former) {

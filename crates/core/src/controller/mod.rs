@@ -42,10 +42,10 @@ use crate::background::bitmap::on_bitmap_flushed;
 use crate::background::pump::{pump_set, store_checkpoint};
 use crate::cache::Cache;
 use crate::call::{Base, Call};
-use crate::events::{BlockRequest, CommandError, Completion, DriveError, QueueFull, Verdict, Wake};
+use crate::events::{BlockRequest, CommandError, Completion, DriveError, ParityVerdict, QueueFull, Wake};
 use crate::frames::Pool;
 use crate::io::state::command::JournalWork;
-use crate::io::state::command::{Command, Owner};
+use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::ended::{EndedFor, EndedOps, OpReport};
 use crate::io::state::ops::Ops;
 use crate::io::steps::held::wake_for_room;
@@ -179,7 +179,7 @@ impl Controller {
                 Some(TagKind::Transfer) => self.on_transfer(tag, Ok(()), actions),
                 Some(TagKind::Job) => on_job(&mut self.ops, &mut self.base.trace, tag, verdict),
                 Some(TagKind::Journal) => {
-                    if let Verdict::Checksum(crc) = verdict {
+                    if let ParityVerdict::Checksum(crc) = verdict {
                         let call = &mut Call::new(&mut self.base, actions);
                         self.journal.checksum_known(crc, &mut self.sets, call);
                         self.hand_on(actions);
@@ -195,7 +195,7 @@ impl Controller {
     }
 
     /// A command has ended, by its drive's answer or by being given up.
-    fn command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
+    fn command_ended(&mut self, command: &ChannelCommand, result: Result<(), CommandError>, actions: &mut Actions) {
         match command.owner() {
             Owner::Quarantined => {
                 self.op_io(actions).given_up_came_back(command);
@@ -243,7 +243,7 @@ impl Controller {
     fn journal_command_ended(
         &mut self,
         work: JournalWork,
-        command: &Command,
+        command: &ChannelCommand,
         result: Result<(), CommandError>,
         actions: &mut Actions,
     ) {
@@ -264,7 +264,7 @@ impl Controller {
     }
 
     /// A command of a set itself has ended: first the effect on its member, then on the things that wait for it.
-    fn set_command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
+    fn set_command_ended(&mut self, command: &ChannelCommand, result: Result<(), CommandError>, actions: &mut Actions) {
         self.sets.on_set_command(command, result, &mut Call::new(&mut self.base, actions));
         self.hand_on(actions);
         self.sets.look();

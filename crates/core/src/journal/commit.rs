@@ -17,7 +17,7 @@ use crate::array::changes::Change;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;
-use crate::io::state::command::Command;
+use crate::io::state::command::ChannelCommand;
 use crate::io::state::command::WindowUser;
 use crate::io::state::command::{JournalWork, JournalWrite};
 use crate::io::state::ops::Ops;
@@ -145,7 +145,7 @@ impl Journal {
     pub(crate) fn command_ended(
         &mut self,
         work: JournalWork,
-        command: &Command,
+        command: &ChannelCommand,
         result: Result<(), CommandError>,
         sets: &mut Sets,
         call: &mut Call,
@@ -166,7 +166,14 @@ impl Journal {
         }
     }
 
-    fn write_ended(&mut self, write: JournalWrite, command: &Command, is_ok: bool, sets: &mut Sets, call: &mut Call) {
+    fn write_ended(
+        &mut self,
+        write: JournalWrite,
+        command: &ChannelCommand,
+        is_ok: bool,
+        sets: &mut Sets,
+        call: &mut Call,
+    ) {
         match write {
             JournalWrite::Group => {
                 call.trace().entry(self.flying.sequence, || command.ended_step(is_ok));

@@ -7,7 +7,7 @@ use super::Journal;
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange, Notice, NoticeKind};
 use crate::call::Call;
 use crate::io::state::command::WindowUser;
-use crate::io::state::command::{Command, Hold, Owner};
+use crate::io::state::command::{ChannelCommand, Hold, Owner};
 use crate::io::state::command::{JournalWork, JournalWrite};
 
 /// Commands that one step may need at once: a step begins only if the table of commands has room for them.
@@ -181,8 +181,8 @@ impl Journal {
 
     /// A command to a device, for this purpose.
     #[inline(always)]
-    pub(crate) fn command_to(&self, number: usize, work: JournalWork) -> Command {
+    pub(crate) fn command_to(&self, number: usize, work: JournalWork) -> ChannelCommand {
         let member = u32::try_from(number).expect("two at most");
-        Command::to_journal(Owner::Journal(work), member, self.devices[number].drive)
+        ChannelCommand::to_journal(Owner::Journal(work), member, self.devices[number].drive)
     }
 }

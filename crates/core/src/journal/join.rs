@@ -33,7 +33,7 @@ use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::events::CommandError;
 use crate::io::state::channel::Channels;
-use crate::io::state::command::Command;
+use crate::io::state::command::ChannelCommand;
 use crate::io::state::command::JournalWrite;
 use crate::io::state::command::WindowUser;
 use crate::journal::devices::{has_room, notice_journal};
@@ -372,7 +372,7 @@ impl Journal {
     /// The read of a piece has ended. True if the device that was read is to be dropped.
     pub(super) fn join_read_ended(
         &mut self,
-        command: &Command,
+        command: &ChannelCommand,
         result: Result<(), CommandError>,
         call: &mut Call,
     ) -> bool {

@@ -22,7 +22,7 @@ use crate::geometry::Geometry;
 use crate::io::state::footprint::{stripe_slots, Extent};
 use crate::io::state::intent::end_write;
 use crate::io::state::job::Job;
-use crate::io::state::op::{EntryState, Op, OpKind, Payload, WorksFor};
+use crate::io::state::op::{EntryState, Op, OpKind, OpPayload, WorksFor};
 use crate::io::state::ops::Ops;
 use crate::io::state::row_frames::RowFrames;
 use crate::io::state::wait::Wait;
@@ -447,7 +447,7 @@ impl Journal {
             Ok(to) => to,
             Err(reason) => return Err(Hindrance::Waits(Wait::JournalRoom(reason))),
         };
-        let from = if let Payload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
+        let from = if let OpPayload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
         let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
         ops.push_copy(index, (to, from), bytes, call);
         self.join_group(index, ops, sets, call.trace())

@@ -23,7 +23,7 @@ use crate::events::CommandError;
 use crate::geometry::shape::Side;
 use crate::geometry::units::unit_at;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
-use crate::io::state::command::Command;
+use crate::io::state::command::ChannelCommand;
 use crate::io::state::command::WindowUser;
 use crate::journal::found_journal::{FoundEntry, FoundJournal, KeptEntry};
 use crate::journal::window::SILENT;
@@ -375,7 +375,7 @@ impl Journal {
     /// The window was read, or the other device is asked. True if the device is to be dropped.
     pub(super) fn replay_read_ended(
         &mut self,
-        command: &Command,
+        command: &ChannelCommand,
         result: Result<(), CommandError>,
         call: &mut Call,
     ) -> bool {

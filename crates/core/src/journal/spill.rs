@@ -25,7 +25,7 @@ use crate::actions::Data;
 use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::events::CommandError;
-use crate::io::state::command::Command;
+use crate::io::state::command::ChannelCommand;
 use crate::io::state::command::JournalWrite;
 use crate::io::state::command::WindowUser;
 use crate::journal::devices::has_room;
@@ -202,7 +202,7 @@ impl Journal {
     /// A piece was read, or the other device is asked. True if the device is to be dropped.
     pub(super) fn spill_read_ended(
         &mut self,
-        command: &Command,
+        command: &ChannelCommand,
         result: Result<(), CommandError>,
         call: &mut Call,
     ) -> bool {

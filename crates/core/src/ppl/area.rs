@@ -7,7 +7,7 @@ use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::call::Call;
-use crate::io::state::command::{Command, Owner};
+use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::op::Partial;
 use crate::io::state::op::{Op, PartialParity};
 use crate::slots::SlotSet;
@@ -62,7 +62,7 @@ pub(super) fn write_area(
     let (start, _) = member.ppl_area().expect("it was chosen for its log");
     let (slot, drive) = (member.slot().unwrap_or_default(), member.drive());
     let member = u32::try_from(index).expect("few members");
-    let command = Command::new(owner, id, member, slot, drive)
+    let command = ChannelCommand::new(owner, id, member, slot, drive)
         .doing(DriveOp::Write { fua: true }, (start + at, len), Data::Frames(frames))
         .of_class(IoClass::Metadata)
         .holding(hold);

@@ -34,7 +34,7 @@ use crate::events::RequestKind;
 use crate::geometry::units::unit_sectors;
 use crate::geometry::{Geometry, Split};
 use crate::io::state::footprint::{narrow, Columns, StripeRows};
-use crate::io::state::op::{HostRange, Op, Payload};
+use crate::io::state::op::{HostRange, Op, OpPayload};
 use crate::io::state::search::Part;
 use crate::limits::{Limits, GATHER_DELAY, MEMBERS_MAX};
 use crate::slab::{Queue, Slab, NONE};
@@ -588,7 +588,7 @@ impl Requests {
             let columns = Columns::Gathered { first: first_column, band };
             return Op::gathered(id, StripeRows::new(side, segment.stripe, part, columns), is_fua, index);
         }
-        let payload = Payload::Host(first.from + (segment.set_lba - first.at).bytes());
+        let payload = OpPayload::Host(first.from + (segment.set_lba - first.at).bytes());
         let columns = Columns::Named { first: first_column, count: columns };
         let range = HostRange::Rows(StripeRows::new(side, segment.stripe, part, columns));
         self.pieces[first.piece].begin_op();

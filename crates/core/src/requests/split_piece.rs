@@ -14,7 +14,7 @@ use crate::array::sets::Sets;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{narrow, Columns, Extent, StripeRows};
-use crate::io::state::op::{Edges, HostRange, Op, Payload};
+use crate::io::state::op::{Edges, HostRange, Op, OpPayload};
 use crate::io::state::search::Part;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS, ZERO_SECTORS};
 use crate::requests::piece::{Piece, Reading, RowProgress};
@@ -94,7 +94,7 @@ impl Requests {
         debug_assert!((len % block).is_zero());
         let op = self.piece_op(index, set_id, HostRange::Extent(Extent::new(side, at, len)), (from, from + len));
         self.pieces[index].split_off(len);
-        debug_assert!(op.payload() != Payload::None);
+        debug_assert!(op.payload() != OpPayload::None);
         Some(op)
     }
 
@@ -114,12 +114,12 @@ impl Requests {
 
     /// The place of the payload of a piece, `from` sectors into it.
     #[inline(always)]
-    fn piece_payload(&self, piece: &Piece, from: Sectors) -> Payload {
+    fn piece_payload(&self, piece: &Piece, from: Sectors) -> OpPayload {
         match piece.run() {
-            Some(run) => Payload::Host(run.at + from.bytes()),
+            Some(run) => OpPayload::Host(run.at + from.bytes()),
             None => {
                 let kind = self.table[piece.request()].kind();
-                Payload::Zero { may_discard: matches!(kind, RequestKind::WriteZeroes { may_discard: true, .. }) }
+                OpPayload::Zero { may_discard: matches!(kind, RequestKind::WriteZeroes { may_discard: true, .. }) }
             }
         }
     }

@@ -21,7 +21,7 @@ pub use geometry::{DiskGeometry, DiskPlace, Span};
 pub use seek::SeekCurve;
 
 use super::outbox::Outbox;
-use super::{CommandCounts, DriveModel, DriveOptions, Passing};
+use super::{CommandCounts, DriveOptions, Passing, VirtualDrive};
 use crate::random::Random;
 use dirty::Dirty;
 use openraid_core::actions::{DriveCommand, DriveOp};
@@ -554,7 +554,7 @@ impl Disk {
     }
 }
 
-impl DriveModel for Disk {
+impl VirtualDrive for Disk {
     fn sectors(&self) -> u64 {
         self.tables.geometry.sectors()
     }

@@ -15,7 +15,7 @@ mod dies;
 pub use dies::{DieTables, Dies};
 
 use super::outbox::Outbox;
-use super::{CommandCounts, DriveModel, DriveOptions, DriveState, Passing};
+use super::{CommandCounts, DriveOptions, DriveState, Passing, VirtualDrive};
 use crate::random::Random;
 use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_models::{Rate, SsdProfile};
@@ -360,7 +360,7 @@ impl Ssd {
     }
 }
 
-impl DriveModel for Ssd {
+impl VirtualDrive for Ssd {
     fn sectors(&self) -> u64 {
         self.tables.sectors
     }

@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use super::arrays::named;
 use super::users::noted;
 use crate::controller::{Refusal, ScheduleInput};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 
 /// Alarms.
 #[derive(Serialize, ToSchema)]
@@ -73,7 +73,7 @@ pub struct ChecksModel {
 }
 
 /// The requested alarms.
-pub fn list(request: &Request) -> Result<Reply, Problem> {
+pub fn list(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let least = request.asked("level").map_or(Ok(Severity::Info), |word| {
         let words = Severity::ALL.map(Severity::word).join(", ");
         Severity::named(word).ok_or_else(|| Problem::bad(format!("level={word}: use {words}")))
@@ -92,11 +92,11 @@ pub fn list(request: &Request) -> Result<Reply, Problem> {
     let order =
         |alarm: &AlarmModel| (!alarm.is_open(), alarm.until_seconds.is_some(), std::cmp::Reverse(alarm.what.level));
     alarms.sort_by(|a, b| order(a).cmp(&order(b)).then(b.since_seconds.cmp(&a.since_seconds)).then(a.id.cmp(&b.id)));
-    Ok(Reply::json(200, &AlarmsModel { alarms }))
+    Ok(HttpReply::json(200, &AlarmsModel { alarms }))
 }
 
 /// Acknowledge alarms.
-pub fn acknowledge(request: &Request) -> Result<Reply, Problem> {
+pub fn acknowledge(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let AcknowledgeAlarms { which } = request.input()?;
     let controller = &request.state.controller;
     let fits = |alarm: &AlarmModel| {
@@ -112,38 +112,38 @@ pub fn acknowledge(request: &Request) -> Result<Reply, Problem> {
         let text = format!("{} by HTTP: alarms acknowledged: {}", request.user(), acknowledged.join(", "));
         controller.audit(None, text);
     }
-    Ok(Reply::json(200, &AcknowledgedModel { acknowledged }))
+    Ok(HttpReply::json(200, &AcknowledgedModel { acknowledged }))
 }
 
 /// Send a test alarm.
-pub fn test(request: &Request) -> Result<Reply, Problem> {
+pub fn test(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let TestInput { sink } = request.input()?;
     let sinks = request.state.controller.test_alarm(sink.as_deref())?;
-    Ok(Reply::json(200, &TestsModel { sinks }))
+    Ok(HttpReply::json(200, &TestsModel { sinks }))
 }
 
-pub fn sinks(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &SinksModel { sinks: request.state.controller.sinks() }))
+pub fn sinks(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &SinksModel { sinks: request.state.controller.sinks() }))
 }
 
-pub fn schedules(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &SchedulesModel { schedules: request.state.controller.schedules() }))
+pub fn schedules(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &SchedulesModel { schedules: request.state.controller.schedules() }))
 }
 
-pub fn keep_schedule(request: &Request) -> Result<Reply, Problem> {
+pub fn keep_schedule(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let input: ScheduleInput = request.input()?;
     let kept = request.state.controller.keep_schedule(&input);
     let what = format!("schedule {}: {} every {}", input.name, input.task, input.every);
     noted(request, format!("{what}: {}", came(&kept)));
-    Ok(Reply::json(200, &kept?))
+    Ok(HttpReply::json(200, &kept?))
 }
 
-pub fn forget_schedule(request: &Request) -> Result<Reply, Problem> {
+pub fn forget_schedule(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let name = &request.parts[0];
     let forgotten = request.state.controller.forget_schedule(name);
     noted(request, format!("schedule {name} removed: {}", came(&forgotten)));
     if forgotten? {
-        return Ok(Reply::empty(204));
+        return Ok(HttpReply::empty(204));
     }
     Err(Problem::missing(format!("there is no schedule named {name:?}")))
 }
@@ -156,8 +156,8 @@ fn came<T>(done: &Result<T, Refusal>) -> String {
 }
 
 /// The history of checks of an array.
-pub fn checks(request: &Request) -> Result<Reply, Problem> {
+pub fn checks(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
     let (sets, patrols) = request.state.controller.checks(&array.name)?;
-    Ok(Reply::json(200, &ChecksModel { sets, patrols }))
+    Ok(HttpReply::json(200, &ChecksModel { sets, patrols }))
 }

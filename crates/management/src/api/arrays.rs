@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use super::version;
 use crate::block_devices::{self, BlockDeviceModel};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::redfish::storage;
 
 /// All arrays.
@@ -46,7 +46,7 @@ pub struct DrivesModel {
 ///
 /// # Errors
 /// There is none of that name.
-pub fn named(request: &Request) -> Result<ArrayModel, Problem> {
+pub fn named(request: &HttpRequest) -> Result<ArrayModel, Problem> {
     let name = request.parts.first().map(String::as_str).unwrap_or_default();
     let arrays = request.state.arrays()?;
     let found = arrays.iter().find(|array| array.name == name || array.uuid.as_deref() == Some(name));
@@ -54,36 +54,36 @@ pub fn named(request: &Request) -> Result<ArrayModel, Problem> {
 }
 
 /// All arrays.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let arrays = Arc::unwrap_or_clone(request.state.arrays()?);
-    Ok(Reply::json(200, &ArraysModel { arrays }))
+    Ok(HttpReply::json(200, &ArraysModel { arrays }))
 }
 
 /// One array.
-pub fn one(request: &Request) -> Result<Reply, Problem> {
+pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
     let version = version::of(&array);
-    Ok(Reply::json(200, &array).with("etag", version))
+    Ok(HttpReply::json(200, &array).with("etag", version))
 }
 
 /// The limit of an array.
-pub fn limit(request: &Request) -> Result<Reply, Problem> {
+pub fn limit(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
-    Ok(Reply::json(200, &request.state.controller.limit(&array.name)?))
+    Ok(HttpReply::json(200, &request.state.controller.limit(&array.name)?))
 }
 
 /// The members that hold a byte.
-pub fn place(request: &Request) -> Result<Reply, Problem> {
+pub fn place(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
     let offset = request.number("offset")?.ok_or_else(|| Problem::bad("offset is missing: a byte of the array"))?;
     if offset >= array.size_bytes {
         let text = format!("offset={offset}: {} has {} bytes", array.name, array.size_bytes);
         return Err(Problem::bad(text));
     }
-    Ok(Reply::json(200, &request.state.controller.place(&array.name, offset)?))
+    Ok(HttpReply::json(200, &request.state.controller.place(&array.name, offset)?))
 }
 
-pub fn drives(request: &Request) -> Result<Reply, Problem> {
+pub fn drives(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let arrays = request.state.arrays()?;
     let mut drives = Vec::new();
     for array in arrays.iter() {
@@ -99,9 +99,9 @@ pub fn drives(request: &Request) -> Result<Reply, Problem> {
     let unused = block_devices::unused(&used);
     let is_free = |drive: &storage::Drive| drive.owner.is_none() && !used.contains(&drive.spec);
     let free = known.into_iter().filter(is_free).map(|drive| drive.spec).collect();
-    Ok(Reply::json(200, &DrivesModel { drives, free, unused }))
+    Ok(HttpReply::json(200, &DrivesModel { drives, free, unused }))
 }
 
-pub fn journal(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &request.state.controller.journal()?))
+pub fn journal(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &request.state.controller.journal()?))
 }

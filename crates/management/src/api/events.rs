@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::controller::EventModel;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::{EVENTS_MAX, EVENT_NUMBER_MAX};
 use crate::redfish::time;
 
@@ -31,7 +31,7 @@ pub struct Acknowledge {
 }
 
 /// The requested events: the newest ones, unless `after` is given. Are there more?
-fn found(request: &Request) -> Result<(Vec<EventModel>, bool), Problem> {
+fn found(request: &HttpRequest) -> Result<(Vec<EventModel>, bool), Problem> {
     let (after, before) = (request.number("after")?, request.number("before")?);
     let limit = request.number("limit")?.map_or(100, |limit| usize::try_from(limit).unwrap_or(EVENTS_MAX));
     if !(1..=EVENTS_MAX).contains(&limit) {
@@ -69,13 +69,13 @@ fn found(request: &Request) -> Result<(Vec<EventModel>, bool), Problem> {
 }
 
 /// The requested events.
-pub fn list(request: &Request) -> Result<Reply, Problem> {
+pub fn list(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let (events, more) = found(request)?;
-    Ok(Reply::json(200, &EventsModel { events, more }))
+    Ok(HttpReply::json(200, &EventsModel { events, more }))
 }
 
 /// The requested events as lines with commas (RFC 4180), the first one with the names of the columns. Times are UTC.
-pub fn lines(request: &Request) -> Result<Reply, Problem> {
+pub fn lines(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let (events, _) = found(request)?;
     let mut text = String::from("number,time,level,event,array,span,slot,member,text,acknowledged\r\n");
     for event in &events {
@@ -95,7 +95,7 @@ pub fn lines(request: &Request) -> Result<Reply, Problem> {
         text.push_str(&cells.map(|cell| quoted(&cell)).join(","));
         text.push_str("\r\n");
     }
-    Ok(Reply::text("text/csv; charset=utf-8", text)
+    Ok(HttpReply::text("text/csv; charset=utf-8", text)
         .with("content-disposition", "attachment; filename=\"openraid-events.csv\""))
 }
 
@@ -108,7 +108,7 @@ fn quoted(cell: &str) -> String {
 }
 
 /// Acknowledge events.
-pub fn acknowledge(request: &Request) -> Result<Reply, Problem> {
+pub fn acknowledge(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let Acknowledge { from, to } = request.input()?;
     let to = to.unwrap_or(from);
     if from.max(to) > EVENT_NUMBER_MAX {
@@ -125,5 +125,5 @@ pub fn acknowledge(request: &Request) -> Result<Reply, Problem> {
         let text = format!("{} by HTTP: {which} acknowledged", request.user());
         request.state.controller.audit(None, text);
     }
-    Ok(Reply::json(200, &serde_json::json!({ "acknowledged": open })))
+    Ok(HttpReply::json(200, &serde_json::json!({ "acknowledged": open })))
 }

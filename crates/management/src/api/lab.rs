@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use super::arrays::named;
 use super::manage::checked;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::lab::{JobInput, PredictionInput};
 use crate::limits::STORIES_MAX;
 
@@ -25,60 +25,60 @@ pub struct ConfirmReport {
 }
 
 /// Jobs and reports.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &request.state.controller.lab()?))
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &request.state.controller.lab()?))
 }
 
 /// Systems, drives and patterns of the simulator.
-pub fn choices(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &request.state.controller.choices()?))
+pub fn choices(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &request.state.controller.choices()?))
 }
 
 /// Begin a review.
-pub fn review(request: &Request) -> Result<Reply, Problem> {
+pub fn review(request: &HttpRequest) -> Result<HttpReply, Problem> {
     begin(request, JobInput::Review(request.input()?))
 }
 
 /// Begin a plan.
-pub fn plan(request: &Request) -> Result<Reply, Problem> {
+pub fn plan(request: &HttpRequest) -> Result<HttpReply, Problem> {
     begin(request, JobInput::Plan(request.input()?))
 }
 
 /// Begin a comparison.
-pub fn comparison(request: &Request) -> Result<Reply, Problem> {
+pub fn comparison(request: &HttpRequest) -> Result<HttpReply, Problem> {
     begin(request, JobInput::Comparison(request.input()?))
 }
 
-fn begin(request: &Request, input: JobInput) -> Result<Reply, Problem> {
+fn begin(request: &HttpRequest, input: JobInput) -> Result<HttpReply, Problem> {
     let begun = request.state.controller.begin_job(&input, request.user());
     let came = match &begun {
         Ok(job) => format!("begun: {}", job.command),
         Err(refusal) => format!("refused: {}", refusal.text.lines().next().unwrap_or_default()),
     };
     audit(request, &format!("report {:?}: {came}", input.name()));
-    Ok(Reply::json(201, &begun?))
+    Ok(HttpReply::json(201, &begun?))
 }
 
 /// End a job.
-pub fn cancel(request: &Request) -> Result<Reply, Problem> {
+pub fn cancel(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let number = request.parts[0].parse().ok();
     let job = number.and_then(|number| request.state.controller.cancel_job(number));
     let job = job.ok_or_else(|| Problem::missing(format!("no job {} runs", request.parts[0])))?;
     audit(request, &format!("report {:?}: cancelled", job.name));
-    Ok(Reply::json(200, &job))
+    Ok(HttpReply::json(200, &job))
 }
 
 /// A file of a report.
-pub fn file(request: &Request) -> Result<Reply, Problem> {
+pub fn file(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let (name, file) = (&request.parts[0], &request.parts[1]);
     let bytes = request.state.controller.report(name, file)?;
     let bytes = bytes.ok_or_else(|| Problem::missing(format!("there is no file {file:?} of a report {name:?}")))?;
     let kind = if file.ends_with(".html") { "text/html; charset=utf-8" } else { "application/json" };
-    Ok(Reply::text(kind, bytes).with("content-security-policy", REPORT_POLICY))
+    Ok(HttpReply::text(kind, bytes).with("content-security-policy", REPORT_POLICY))
 }
 
 /// Remove a report.
-pub fn remove(request: &Request) -> Result<Reply, Problem> {
+pub fn remove(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let name = &request.parts[0];
     let ConfirmReport { confirm } = request.input()?;
     if confirm != *name {
@@ -89,24 +89,24 @@ pub fn remove(request: &Request) -> Result<Reply, Problem> {
         return Err(Problem::missing(format!("there is no report {name:?}")));
     }
     audit(request, &format!("report {name:?}: removed"));
-    Ok(Reply::empty(204))
+    Ok(HttpReply::empty(204))
 }
 
 /// Predict the figures of levels.
-pub fn predict(request: &Request) -> Result<Reply, Problem> {
+pub fn predict(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let input: PredictionInput = request.input()?;
     checked(&input.creation)?;
-    Ok(Reply::json(200, &request.state.controller.predict(&input)?))
+    Ok(HttpReply::json(200, &request.state.controller.predict(&input)?))
 }
 
 /// The decisions of an array, and its limit.
-pub fn explain(request: &Request) -> Result<Reply, Problem> {
+pub fn explain(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
-    Ok(Reply::json(200, &request.state.controller.explain(&array.name)?))
+    Ok(HttpReply::json(200, &request.state.controller.explain(&array.name)?))
 }
 
 /// Stories of the slowest requests, or of one.
-pub fn stories(request: &Request) -> Result<Reply, Problem> {
+pub fn stories(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
     let (slowest, one) = (request.number("slowest")?, request.number("request")?);
     let controller = &request.state.controller;
@@ -121,9 +121,9 @@ pub fn stories(request: &Request) -> Result<Reply, Problem> {
             controller.slowest(&array.name, count)?
         }
     };
-    Ok(Reply::json(200, &stories))
+    Ok(HttpReply::json(200, &stories))
 }
 
-fn audit(request: &Request, what: &str) {
+fn audit(request: &HttpRequest, what: &str) {
     request.state.controller.audit(None, format!("{} by HTTP: {what}", request.user()));
 }

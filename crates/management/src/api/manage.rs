@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use super::arrays::named;
 use super::version;
 use crate::controller::{CommandResult, Creation, OfferModel, Refusal, SettingModel};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::{MEMBERS_MAX, SETTINGS_MAX};
 
 /// The result of a change.
@@ -206,7 +206,7 @@ fn confirmed(array: &ArrayModel, typed: Option<&str>) -> Result<(), Problem> {
 ///
 /// # Errors
 /// There is none, or it has changed.
-pub fn target(request: &Request) -> Result<ArrayModel, Problem> {
+pub fn target(request: &HttpRequest) -> Result<ArrayModel, Problem> {
     request.state.forget_snapshot();
     let array = named(request)?;
     version::check(request, &array)?;
@@ -218,11 +218,11 @@ pub fn target(request: &Request) -> Result<ArrayModel, Problem> {
 /// # Errors
 /// The server's refusal.
 pub fn answered(
-    request: &Request,
+    request: &HttpRequest,
     array: &str,
     what: &str,
     done: Result<CommandResult, Refusal>,
-) -> Result<Reply, Problem> {
+) -> Result<HttpReply, Problem> {
     request.state.forget_snapshot();
     let user = request.user();
     let came = match &done {
@@ -236,7 +236,7 @@ pub fn answered(
     let kept = done.is_ok();
     let CommandResult { text, array } = done.or_else(|refusal| in_force(request, array, refusal))?;
     let version = array.as_ref().map(|array| version::of(array));
-    let reply = Reply::json(200, &DoneModel { text, array: array.map(|array| *array), kept });
+    let reply = HttpReply::json(200, &DoneModel { text, array: array.map(|array| *array), kept });
     Ok(match version {
         Some(version) => reply.with("etag", version),
         None => reply,
@@ -244,7 +244,7 @@ pub fn answered(
 }
 
 /// A change that could not be kept is done for the client, if it is in force.
-fn in_force(request: &Request, array: &str, refusal: Refusal) -> Result<CommandResult, Refusal> {
+fn in_force(request: &HttpRequest, array: &str, refusal: Refusal) -> Result<CommandResult, Refusal> {
     if !refusal.in_force {
         return Err(refusal);
     }
@@ -252,12 +252,12 @@ fn in_force(request: &Request, array: &str, refusal: Refusal) -> Result<CommandR
     Ok(CommandResult { text: refusal.text, array })
 }
 
-fn change(request: &Request, array: &ArrayModel, what: &str, command: Command) -> Result<Reply, Problem> {
+fn change(request: &HttpRequest, array: &ArrayModel, what: &str, command: Command) -> Result<HttpReply, Problem> {
     answered(request, &array.name, what, request.state.controller.change(command))
 }
 
 /// Change settings.
-pub fn set(request: &Request) -> Result<Reply, Problem> {
+pub fn set(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let input: SetInput = request.input()?;
     if input.settings.is_empty() || input.settings.len() > SETTINGS_MAX {
@@ -273,7 +273,7 @@ pub fn set(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Fail a member.
-pub fn fail(request: &Request) -> Result<Reply, Problem> {
+pub fn fail(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let FailInput { member, unsynced, device, confirm } = request.input()?;
     confirmed(&array, Some(&confirm))?;
@@ -282,7 +282,7 @@ pub fn fail(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Add a member.
-pub fn add(request: &Request) -> Result<Reply, Problem> {
+pub fn add(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let AddInput { member, span, overwrite, confirm } = request.input()?;
     if overwrite {
@@ -294,7 +294,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// A change of shape, and its confirmation.
-fn reshaping(request: &Request, name: &str, plan: bool) -> Result<(Command, Option<String>), Problem> {
+fn reshaping(request: &HttpRequest, name: &str, plan: bool) -> Result<(Command, Option<String>), Problem> {
     let ReshapeInput { members, raid_devices, level, chunk, layout, size, array_size, overwrite, confirm } =
         request.input()?;
     if members.len() > MEMBERS_MAX {
@@ -317,20 +317,20 @@ fn reshaping(request: &Request, name: &str, plan: bool) -> Result<(Command, Opti
 }
 
 /// Say what a change of shape would do.
-pub fn plan_reshape(request: &Request) -> Result<Reply, Problem> {
+pub fn plan_reshape(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
     let (command, _) = reshaping(request, &array.name, true)?;
-    Ok(Reply::json(200, &request.state.controller.plan_reshape(command)?))
+    Ok(HttpReply::json(200, &request.state.controller.plan_reshape(command)?))
 }
 
 /// Turn a change of shape around.
-pub fn cancel_reshape(request: &Request) -> Result<Reply, Problem> {
+pub fn cancel_reshape(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     change(request, &array, "reshape --cancel", Command::CancelReshape { array: array.name.clone() })
 }
 
 /// Begin a change of shape.
-pub fn reshape(request: &Request) -> Result<Reply, Problem> {
+pub fn reshape(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let (command, confirm) = reshaping(request, &array.name, false)?;
     confirmed(&array, confirm.as_deref())?;
@@ -339,7 +339,7 @@ pub fn reshape(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Switch the light of a member.
-pub fn locate(request: &Request) -> Result<Reply, Problem> {
+pub fn locate(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let LocateInput { member, off } = request.input()?;
     let what = format!("locate {member}{}", if off { " --off" } else { "" });
@@ -347,7 +347,7 @@ pub fn locate(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Take a member out.
-pub fn remove(request: &Request) -> Result<Reply, Problem> {
+pub fn remove(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let RemoveInput { member, spare, device } = request.input()?;
     let what = format!("remove {member}");
@@ -355,7 +355,7 @@ pub fn remove(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Replace a member.
-pub fn replace(request: &Request) -> Result<Reply, Problem> {
+pub fn replace(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let ReplaceInput { member, with, overwrite, device, confirm } = request.input()?;
     if overwrite {
@@ -367,20 +367,20 @@ pub fn replace(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Begin a check.
-pub fn check(request: &Request) -> Result<Reply, Problem> {
+pub fn check(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let CheckInput { kind } = request.input()?;
     change(request, &array, kind.text(), Command::Check { array: array.name.clone(), kind })
 }
 
 /// End a check.
-pub fn stop_check(request: &Request) -> Result<Reply, Problem> {
+pub fn stop_check(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     change(request, &array, "stop the check", Command::StopCheck { array: array.name.clone() })
 }
 
 /// Give an array another name.
-pub fn rename(request: &Request) -> Result<Reply, Problem> {
+pub fn rename(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let RenameInput { name } = request.input()?;
     let what = format!("rename to {name}");
@@ -388,19 +388,19 @@ pub fn rename(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Hold background work.
-pub fn pause(request: &Request) -> Result<Reply, Problem> {
+pub fn pause(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     change(request, &array, "pause", Command::Pause { array: array.name.clone() })
 }
 
 /// Go on with background work.
-pub fn resume(request: &Request) -> Result<Reply, Problem> {
+pub fn resume(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     change(request, &array, "resume", Command::Resume { array: array.name.clone() })
 }
 
 /// Stop an array.
-pub fn stop(request: &Request) -> Result<Reply, Problem> {
+pub fn stop(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let StopInput { confirm, forget, accept_risk } = request.input()?;
     confirmed(&array, Some(&confirm))?;
@@ -411,7 +411,7 @@ pub fn stop(request: &Request) -> Result<Reply, Problem> {
     change(request, &array, "stop", Command::Stop { array: array.name.clone(), yes: accept_risk })
 }
 
-fn creation(request: &Request) -> Result<Creation, Problem> {
+fn creation(request: &HttpRequest) -> Result<Creation, Problem> {
     let creation: Creation = request.input()?;
     checked(&creation)?;
     Ok(creation)
@@ -432,26 +432,26 @@ pub fn checked(creation: &Creation) -> Result<(), Problem> {
 }
 
 /// Plan an array.
-pub fn plan(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &request.state.controller.plan(&creation(request)?)?))
+pub fn plan(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &request.state.controller.plan(&creation(request)?)?))
 }
 
 /// Make an array.
-pub fn create(request: &Request) -> Result<Reply, Problem> {
+pub fn create(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let creation = creation(request)?;
     let what = format!("create, level {}, of {}", creation.level, creation.members.join(" "));
     let done = request.state.controller.create(&creation);
     let reply = answered(request, &creation.name, &what, done)?;
-    Ok(Reply { status: 201, ..reply }.with("location", format!("/api/v1/arrays/{}", creation.name)))
+    Ok(HttpReply { status: 201, ..reply }.with("location", format!("/api/v1/arrays/{}", creation.name)))
 }
 
-pub fn server(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &request.state.controller.server()?))
+pub fn server(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &request.state.controller.server()?))
 }
 
 /// Every setting that an array has.
-pub fn known_settings(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(
+pub fn known_settings(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(
         200,
         &SettingsModel {
             settings: request.state.controller.known_settings(),
@@ -461,8 +461,8 @@ pub fn known_settings(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// The desired state in force.
-pub fn settings(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &request.state.controller.settings()?))
+pub fn settings(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &request.state.controller.settings()?))
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use utoipa::ToSchema;
 
 use crate::api_values::{KeptInput, KeptModel};
 use crate::controller::{Creation, EventModel, PlanModel, ScheduleInput};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::http::route::{HttpMethod, Need, Route, Schema, Schemas};
 use crate::lab::{
     ChoicesModel, ComparisonInput, JobModel, LabModel, PlanInput, PredictionInput, PredictionModel, ReviewInput,
@@ -46,7 +46,7 @@ pub const fn of<T: ToSchema>() -> Option<Schema> {
     Some(schema::<T>)
 }
 
-type Handler = fn(&Request) -> Result<Reply, Problem>;
+type Handler = fn(&HttpRequest) -> Result<HttpReply, Problem>;
 
 /// A route without bodies and query.
 pub const fn route(method: HttpMethod, path: &'static str, need: Need, about: &'static str, handler: Handler) -> Route {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{json, Map, Value};
 
 use super::ROUTES;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::http::route::{Need, Route, Schemas};
 
 /// The document.
-pub fn reply(_: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &document()))
+pub fn reply(_: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &document()))
 }
 
 pub fn document() -> Value {

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::sessions::Session;
+use crate::auth::sessions::UserSession;
 use crate::auth::users::User;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::http::serve::COOKIE;
 use crate::limits::{SESSION_TIME_MAX, WRONG_PASSWORD_WAIT};
 use crate::state::ApiState;
@@ -47,7 +47,7 @@ pub struct SessionModel {
     pub token: Option<String>,
 }
 
-fn model(request: &Request, session: &Session, token: Option<String>) -> SessionModel {
+fn model(request: &HttpRequest, session: &UserSession, token: Option<String>) -> SessionModel {
     let first = request.state.users.all().is_ok_and(|users| users.is_empty());
     let host = request.state.machine.host.clone().unwrap_or_default();
     SessionModel { user: session.user.clone(), role: session.role, by_link: session.by_link, host, first, token }
@@ -77,13 +77,13 @@ pub fn verified(state: &ApiState, peer: IpAddr, name: &str, password: &str) -> R
 ///
 /// # Errors
 /// The name or the password is wrong, or too many attempts failed.
-pub fn by_password(request: &Request, name: &str, password: &str) -> Result<(String, Session), Problem> {
+pub fn by_password(request: &HttpRequest, name: &str, password: &str) -> Result<(String, UserSession), Problem> {
     let user = verified(&request.state, request.peer, name, password)?;
     Ok(request.state.sessions.begin(&user.name, user.role, false))
 }
 
 /// Sign in.
-pub fn begin(request: &Request) -> Result<Reply, Problem> {
+pub fn begin(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let input: SignIn = request.input()?;
     let (secret, session) = match (&input.one_time, &input.name, &input.password) {
         (Some(once), None, None) => {
@@ -100,19 +100,19 @@ pub fn begin(request: &Request) -> Result<Reply, Problem> {
     let secure = if request.state.is_tls { "; Secure" } else { "" };
     let age = SESSION_TIME_MAX.as_secs();
     let cookie = format!("{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{secure}");
-    Ok(Reply::json(201, &model(request, &session, Some(secret))).with("set-cookie", cookie))
+    Ok(HttpReply::json(201, &model(request, &session, Some(secret))).with("set-cookie", cookie))
 }
 
 /// The session of the client.
-pub fn current(request: &Request) -> Result<Reply, Problem> {
+pub fn current(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let session = request.session.as_ref().ok_or_else(|| Problem::new(401, "not-signed-in", "sign in first"))?;
-    Ok(Reply::json(200, &model(request, session, None)))
+    Ok(HttpReply::json(200, &model(request, session, None)))
 }
 
 /// Sign out.
-pub fn end(request: &Request) -> Result<Reply, Problem> {
+pub fn end(request: &HttpRequest) -> Result<HttpReply, Problem> {
     if let Some(session) = &request.session {
         request.state.sessions.end(session.number);
     }
-    Ok(Reply::empty(204).with("set-cookie", format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")))
+    Ok(HttpReply::empty(204).with("set-cookie", format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")))
 }

@@ -19,8 +19,8 @@ use tokio::sync::mpsc::{channel, Receiver, Sender};
 use tokio::time::{sleep, timeout};
 
 use super::arrays::ArraysModel;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::{STALL_TIME_MAX, STREAMS_MAX, STREAM_INTERVAL};
 use crate::state::ApiState;
 
@@ -51,7 +51,7 @@ impl Drop for StreamPlace {
 }
 
 /// A stream is no document.
-pub fn unreachable(_: &Request) -> Result<Reply, Problem> {
+pub fn unreachable(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Err(Problem::new(406, "stream", "this path is a stream of events"))
 }
 
@@ -59,7 +59,7 @@ pub fn unreachable(_: &Request) -> Result<Reply, Problem> {
 ///
 /// # Errors
 /// There are too many.
-pub fn begin(request: Request) -> Result<Receiver<Bytes>, Problem> {
+pub fn begin(request: HttpRequest) -> Result<Receiver<Bytes>, Problem> {
     let from_header = request.header("last-event-id").map(str::parse::<u64>);
     let after = match from_header {
         Some(Ok(number)) => Some(number),
@@ -73,7 +73,7 @@ pub fn begin(request: Request) -> Result<Receiver<Bytes>, Problem> {
 }
 
 /// Until the client disconnects or stops reading, or its session ends.
-async fn feed(request: Request, place: StreamPlace, after: Option<u64>, sender: Sender<Bytes>) {
+async fn feed(request: HttpRequest, place: StreamPlace, after: Option<u64>, sender: Sender<Bytes>) {
     let mut last = after;
     let request = Arc::new(request);
     loop {
@@ -90,7 +90,7 @@ async fn feed(request: Request, place: StreamPlace, after: Option<u64>, sender: 
 }
 
 /// New events and the state; nothing when the session or the server has ended.
-fn round(request: &Request, state: &ApiState, last: Option<u64>) -> Option<(String, u64)> {
+fn round(request: &HttpRequest, state: &ApiState, last: Option<u64>) -> Option<(String, u64)> {
     if !state.is_signed_in(request.session.as_ref()?) {
         return None;
     }

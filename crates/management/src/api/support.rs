@@ -5,15 +5,15 @@
 use serde_json::{json, Map, Value};
 
 use crate::controller::Refusal;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::EVENTS_MAX;
 use crate::redfish::time;
 
 const LEFT_OUT: &str = "(left out)";
 
 /// The document. A part that cannot be had is a sentence in `missing`.
-pub fn archive(request: &Request) -> Result<Reply, Problem> {
+pub fn archive(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let controller = &request.state.controller;
     let arrays = request.state.arrays()?;
     let (mut parts, mut missing) = (Map::new(), Vec::new());
@@ -43,7 +43,7 @@ pub fn archive(request: &Request) -> Result<Reply, Problem> {
     hide(&mut parts, &sinks.iter().map(|sink| sink.target.clone()).collect::<Vec<_>>());
     let at = time::now();
     let document = json!({"schema": "openraid/support/1", "at": time::text(at), "at_seconds": at, "missing": missing, "parts": parts});
-    Ok(Reply::json(200, &document).with("content-disposition", "attachment; filename=\"openraid-support.json\""))
+    Ok(HttpReply::json(200, &document).with("content-disposition", "attachment; filename=\"openraid-support.json\""))
 }
 
 /// Replace these addresses in all texts.

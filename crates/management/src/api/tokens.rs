@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use super::users::noted;
 use crate::auth::tokens::{RevokeError, SessionToken};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use openraid_status::Role;
 
 /// A token that lasts until it is revoked.
@@ -45,27 +45,27 @@ fn model(token: SessionToken, secret: Option<String>) -> TokenModel {
 }
 
 /// All tokens.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let tokens = request.state.tokens.all().map_err(|why| Problem::new(500, "failed", why))?;
-    Ok(Reply::json(200, &TokensModel { tokens: tokens.into_iter().map(|token| model(token, None)).collect() }))
+    Ok(HttpReply::json(200, &TokensModel { tokens: tokens.into_iter().map(|token| model(token, None)).collect() }))
 }
 
 /// Make a token.
-pub fn make(request: &Request) -> Result<Reply, Problem> {
+pub fn make(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let NewToken { name, role } = request.input()?;
     let made = request.state.tokens.make(&name, role).map_err(|why| Problem::new(409, "refused", why));
     let (secret, token) = made?;
     noted(request, format!("token {name} made with the role {}", role.word()));
-    Ok(Reply::json(201, &model(token, Some(secret))).with("location", format!("/api/v1/tokens/{name}")))
+    Ok(HttpReply::json(201, &model(token, Some(secret))).with("location", format!("/api/v1/tokens/{name}")))
 }
 
 /// Revoke a token.
-pub fn revoke(request: &Request) -> Result<Reply, Problem> {
+pub fn revoke(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let name = &request.parts[0];
     request.state.tokens.revoke(name).map_err(|error| match &error {
         RevokeError::Unknown(_) => Problem::missing(error.to_string()),
         RevokeError::File(_) => Problem::new(500, "failed", error.to_string()),
     })?;
     noted(request, format!("token {name} revoked"));
-    Ok(Reply::empty(204))
+    Ok(HttpReply::empty(204))
 }

@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use crate::auth::password;
 use crate::auth::users::{check_name, User};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use openraid_status::Role;
 
 /// A user without the password.
@@ -64,18 +64,18 @@ fn model(user: &User) -> UserModel {
 }
 
 /// All users.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let users = request.state.users.all().map_err(|why| Problem::new(500, "failed", why))?;
-    Ok(Reply::json(200, &UsersModel { users: users.iter().map(model).collect() }))
+    Ok(HttpReply::json(200, &UsersModel { users: users.iter().map(model).collect() }))
 }
 
 /// Write to the event log that the client has changed something.
-pub fn noted(request: &Request, text: String) {
+pub fn noted(request: &HttpRequest, text: String) {
     request.state.controller.audit(None, format!("{} by HTTP: {text}", request.user()));
 }
 
 /// Add a user.
-pub fn add(request: &Request) -> Result<Reply, Problem> {
+pub fn add(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let NewUser { name, role, password } = request.input()?;
     check_name(&name).map_err(Problem::bad)?;
     password::check_new(&password).map_err(Problem::bad)?;
@@ -91,7 +91,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     });
     added.map_err(|why| Problem::new(409, "refused", why))?;
     noted(request, format!("user {name} added with the role {}", role.word()));
-    Ok(Reply::json(201, &shown).with("location", format!("/api/v1/users/{name}")))
+    Ok(HttpReply::json(201, &shown).with("location", format!("/api/v1/users/{name}")))
 }
 
 /// An administrator must be left that can sign in.
@@ -106,7 +106,7 @@ pub fn check_left(users: &[User]) -> Result<(), String> {
 }
 
 /// Change a user.
-pub fn change(request: &Request) -> Result<Reply, Problem> {
+pub fn change(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let input: ChangeUser = request.input()?;
     let name = request.parts[0].clone();
     if let Some(password) = &input.password {
@@ -126,11 +126,11 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     let changed = changed.ok_or_else(|| Problem::missing(format!("there is no user named {name:?}")))?;
     request.state.sessions.end_all_of(&name);
     noted(request, format!("user {name} changed: role {}, locked {}", changed.role.word(), changed.locked));
-    Ok(Reply::json(200, &changed))
+    Ok(HttpReply::json(200, &changed))
 }
 
 /// Remove a user.
-pub fn remove(request: &Request) -> Result<Reply, Problem> {
+pub fn remove(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let name = request.parts[0].clone();
     let removed = request.state.users.change(|users| {
         let before = users.len();
@@ -143,5 +143,5 @@ pub fn remove(request: &Request) -> Result<Reply, Problem> {
     }
     request.state.sessions.end_all_of(&name);
     noted(request, format!("user {name} removed"));
-    Ok(Reply::empty(204))
+    Ok(HttpReply::empty(204))
 }

@@ -4,8 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api_values::{KeptInput, KeptModel};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 
 /// The answer to a change.
 #[derive(Serialize, ToSchema)]
@@ -17,12 +17,12 @@ pub struct KeptAnswer {
 }
 
 /// The kept values.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &request.state.controller.kept()))
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
+    Ok(HttpReply::json(200, &request.state.controller.kept()))
 }
 
 /// Change kept values.
-pub fn change(request: &Request) -> Result<Reply, Problem> {
+pub fn change(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let input: KeptInput = request.input()?;
     let controller = &request.state.controller;
     let done = controller.keep(&input);
@@ -40,5 +40,5 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     let parts: Vec<&str> = parts.into_iter().filter(|(_, is_given)| *is_given).map(|(part, _)| part).collect();
     controller.audit(None, format!("{} by HTTP: {} set: {came}", request.user(), parts.join(", ")));
     request.state.forget_snapshot();
-    Ok(Reply::json(200, &KeptAnswer { text: done?, kept: controller.kept() }))
+    Ok(HttpReply::json(200, &KeptAnswer { text: done?, kept: controller.kept() }))
 }

@@ -5,7 +5,7 @@ use openraid_status::ArrayModel;
 use serde_json::{json, Value};
 
 use crate::http::reply::Problem;
-use crate::http::request::Request;
+use crate::http::request::HttpRequest;
 
 /// The version, as `ETag` writes it.
 pub fn of(array: &ArrayModel) -> String {
@@ -75,7 +75,7 @@ fn state(array: &ArrayModel) -> Value {
 ///
 /// # Errors
 /// The state has changed.
-pub fn check(request: &Request, array: &ArrayModel) -> Result<(), Problem> {
+pub fn check(request: &HttpRequest, array: &ArrayModel) -> Result<(), Problem> {
     let Some(wanted) = request.header("if-match") else { return Ok(()) };
     let now = of(array);
     if has_state(wanted, &now) {

@@ -21,7 +21,7 @@ use crate::limits::{
 };
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Session {
+pub struct UserSession {
     /// Its number; it is no secret.
     pub number: u64,
     /// The user's name.
@@ -40,7 +40,7 @@ pub struct Session {
     used: Instant,
 }
 
-impl Session {
+impl UserSession {
     /// The holder of a token that lasts.
     pub fn of_token(token: &SessionToken) -> Self {
         let now = Instant::now();
@@ -93,7 +93,7 @@ pub(super) fn clock() -> u64 {
 
 #[derive(Debug, Default)]
 struct Table {
-    sessions: Vec<Session>,
+    sessions: Vec<UserSession>,
     links: Vec<(String, Role, Instant)>,
     wrong: HashMap<(IpAddr, u8), (u32, Instant)>,
     /// Names and passwords as basic authentication writes them, and the sessions that they have.
@@ -117,14 +117,14 @@ impl Sessions {
         let file = PrivateFile::at(path, "sessions", "openraid/sessions/1");
         let now = clock();
         let known = file.read::<Content>().ok().flatten().map_or_else(Vec::new, |content| content.sessions);
-        let sessions: Vec<Session> = known
+        let sessions: Vec<UserSession> = known
             .into_iter()
             .filter_map(|saved| {
                 let idle = Duration::from_secs(now.checked_sub(saved.used_seconds)?);
                 let age = Duration::from_secs(now.checked_sub(saved.since_seconds)?);
                 let SavedSession { number, user, role, by_link, since_seconds, digest, .. } = saved;
                 let (begun, used) = (Instant::now(), Instant::now());
-                let session = Session { number, user, role, by_link, since_seconds, digest, age, begun, used };
+                let session = UserSession { number, user, role, by_link, since_seconds, digest, age, begun, used };
                 Some(session).filter(|session| idle < SESSION_IDLE_MAX && !session.has_ended())
             })
             .take(SESSIONS_MAX)
@@ -143,7 +143,7 @@ impl Sessions {
     pub fn save(&self) {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock();
-        let one = |session: &Session| SavedSession {
+        let one = |session: &UserSession| SavedSession {
             number: session.number,
             user: session.user.clone(),
             role: session.role,
@@ -162,7 +162,7 @@ impl Sessions {
     }
 
     /// Begin a session. Returns its secret and its public part.
-    pub fn begin(&self, user: &str, role: Role, by_link: bool) -> (String, Session) {
+    pub fn begin(&self, user: &str, role: Role, by_link: bool) -> (String, UserSession) {
         let mut table = self.table();
         clear(&mut table);
         if table.sessions.len() >= SESSIONS_MAX {
@@ -171,7 +171,7 @@ impl Sessions {
         }
         table.last += 1;
         let (secret, now) = (secret(), Instant::now());
-        let session = Session {
+        let session = UserSession {
             number: table.last,
             user: user.into(),
             role,
@@ -189,7 +189,7 @@ impl Sessions {
     }
 
     /// The session with this secret, which is used by that.
-    pub fn find(&self, secret: &str) -> Option<Session> {
+    pub fn find(&self, secret: &str) -> Option<UserSession> {
         let mut table = self.table();
         clear(&mut table);
         let digest = digest(secret);
@@ -199,14 +199,14 @@ impl Sessions {
     }
 
     /// The session that these words of basic authentication have.
-    pub fn of_basic(&self, words: &str) -> Option<Session> {
+    pub fn of_basic(&self, words: &str) -> Option<UserSession> {
         let secret =
             self.table().basics.iter().find(|(known, _)| is_same(known, words)).map(|(_, secret)| secret.clone());
         self.find(&secret?)
     }
 
     /// Begin a session for words of basic authentication, which fit.
-    pub fn begin_basic(&self, words: &str, user: &str, role: Role) -> Session {
+    pub fn begin_basic(&self, words: &str, user: &str, role: Role) -> UserSession {
         let (secret, session) = self.begin(user, role, false);
         let mut table = self.table();
         let table = &mut *table;
@@ -220,7 +220,7 @@ impl Sessions {
     }
 
     /// All of them, for an administrator.
-    pub fn all(&self) -> Vec<Session> {
+    pub fn all(&self) -> Vec<UserSession> {
         let mut table = self.table();
         clear(&mut table);
         table.sessions.clone()

@@ -8,13 +8,13 @@ use crate::controller::Refusal;
 
 /// An answer.
 #[derive(Debug)]
-pub struct Reply {
+pub struct HttpReply {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
 }
 
-impl Reply {
+impl HttpReply {
     /// A document.
     pub fn json(status: u16, value: &impl Serialize) -> Self {
         let body = serde_json::to_vec(value).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
@@ -75,7 +75,7 @@ impl Problem {
     }
 
     /// As an answer.
-    pub fn reply(&self) -> Reply {
+    pub fn reply(&self) -> HttpReply {
         let document = json!({
             "type": format!("urn:openraid:problem:{}", self.word),
             "title": title(self.status),
@@ -85,7 +85,7 @@ impl Problem {
         let body = serde_json::to_vec(&document).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
         let mut headers = vec![("content-type", "application/problem+json".to_owned())];
         headers.extend(self.headers.iter().cloned());
-        Reply { status: self.status, headers, body }
+        HttpReply { status: self.status, headers, body }
     }
 }
 

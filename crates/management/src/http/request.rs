@@ -7,10 +7,10 @@ use hyper::HeaderMap;
 use serde::de::DeserializeOwned;
 
 use super::reply::Problem;
-use crate::auth::sessions::Session;
+use crate::auth::sessions::UserSession;
 use crate::state::ApiState;
 
-pub struct Request {
+pub struct HttpRequest {
     /// What all requests share.
     pub state: Arc<ApiState>,
     /// The parts of the path that the route names.
@@ -22,10 +22,10 @@ pub struct Request {
     /// The client's address.
     pub peer: IpAddr,
     /// The session, if the client has one.
-    pub session: Option<Session>,
+    pub session: Option<UserSession>,
 }
 
-impl Request {
+impl HttpRequest {
     /// A header as text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()

@@ -2,12 +2,12 @@
 
 use hyper::Method;
 
-use super::reply::{Problem, Reply};
-use super::request::Request;
+use super::reply::{HttpReply, Problem};
+use super::request::HttpRequest;
 use openraid_status::Role;
 
 /// The handler of a request.
-pub type Handler = fn(&Request) -> Result<Reply, Problem>;
+pub type Handler = fn(&HttpRequest) -> Result<HttpReply, Problem>;
 
 /// Schemas by their names.
 pub type Schemas = Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)>;

@@ -14,11 +14,11 @@ use super::body::ReplyPayload;
 use super::guard::{check_host, check_origin, path_of, query_of};
 use super::places::ConnectionPlace;
 use super::rate::RateClient;
-use super::reply::{Problem, Reply};
-use super::request::Request;
+use super::reply::{HttpReply, Problem};
+use super::request::HttpRequest;
 use super::route::{allowed, find, Need, Route};
 use crate::api::{stream, ROUTES};
-use crate::auth::sessions::Session;
+use crate::auth::sessions::UserSession;
 use crate::auth::turns::is_loopback;
 use crate::limits::{BODY_BYTES_MAX, BODY_TIME_MAX};
 use crate::redfish;
@@ -63,7 +63,7 @@ pub async fn serve(
 
 /// The answer to a request.
 enum Answer {
-    Whole(Reply),
+    Whole(HttpReply),
     Stream(tokio::sync::mpsc::Receiver<Bytes>),
 }
 
@@ -106,7 +106,7 @@ async fn answer(
         wait_for_turn(state).await?;
     }
     let state = Arc::clone(state);
-    let request = Request { state, parts, query, headers: head.headers, body, peer, session };
+    let request = HttpRequest { state, parts, query, headers: head.headers, body, peer, session };
     if is_redfish {
         redfish::check(&request)?;
     } else {
@@ -132,8 +132,8 @@ async fn answer(
 }
 
 /// Has the client asked for too much? Requests without a session do not count for sessions.
-fn admit(state: &ApiState, peer: IpAddr, session: Option<&Session>) -> Result<(), Problem> {
-    let of = |session: &Session| RateClient::Session(session.user.clone(), session.number);
+fn admit(state: &ApiState, peer: IpAddr, session: Option<&UserSession>) -> Result<(), Problem> {
+    let of = |session: &UserSession| RateClient::Session(session.user.clone(), session.number);
     if state.rates.admit(session.map_or(RateClient::Address(peer), of)) {
         return Ok(());
     }
@@ -152,7 +152,7 @@ async fn wait_for_turn(state: &ApiState) -> Result<(), Problem> {
 
 /// The session of a client that brings name and password with each request: a Redfish client, or a Prometheus. Without encryption only a client of
 /// this machine may.
-async fn basic(state: &Arc<ApiState>, peer: IpAddr, headers: &HeaderMap) -> Result<Option<Session>, Problem> {
+async fn basic(state: &Arc<ApiState>, peer: IpAddr, headers: &HeaderMap) -> Result<Option<UserSession>, Problem> {
     let Some(words) = headers.get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned) else {
         return Ok(None);
     };
@@ -176,18 +176,18 @@ fn challenged(mut problem: Problem) -> Problem {
 }
 
 /// The session of a request, by its secret in a cookie, a bearer token, or Redfish's header.
-fn session(state: &ApiState, headers: &HeaderMap) -> Option<Session> {
+fn session(state: &ApiState, headers: &HeaderMap) -> Option<UserSession> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
     let token = bearer.or_else(|| text("x-auth-token"));
     let cookies = || text("cookie").into_iter().flat_map(|all| all.split(';'));
     let cookie = || cookies().find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='));
     let secret = token.or_else(cookie)?;
-    let lasting = || state.tokens.find(secret).map(|token| Session::of_token(&token));
+    let lasting = || state.tokens.find(secret).map(|token| UserSession::of_token(&token));
     state.sessions.find(secret).or_else(lasting)
 }
 
-fn permit(route: &Route, session: Option<&Session>, state: &ApiState) -> Result<(), Problem> {
+fn permit(route: &Route, session: Option<&UserSession>, state: &ApiState) -> Result<(), Problem> {
     let needed = match route.need {
         Need::Nothing => return Ok(()),
         Need::Scrape if state.is_loopback => return Ok(()),

@@ -6,8 +6,8 @@ use super::{check_version, collection, found, link, no_operation, object, proper
 use crate::api::users::{check_left, noted};
 use crate::auth::password;
 use crate::auth::users::{check_name, User};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, WRONG_PASSWORDS_MAX, WRONG_PASSWORD_WAIT};
 use openraid_status::Role;
 
@@ -16,7 +16,7 @@ const ACCOUNTS: &str = "/redfish/v1/AccountService/Accounts";
 const ROLES: &str = "/redfish/v1/AccountService/Roles";
 
 /// The account service.
-pub fn service(_: &Request) -> Result<Reply, Problem> {
+pub fn service(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&with(
         resource(SERVICE, "AccountService", "AccountService", "Users"),
         json!({
@@ -34,13 +34,13 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
     )))
 }
 
-pub fn roles(_: &Request) -> Result<Reply, Problem> {
+pub fn roles(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let paths: Vec<String> = Role::ALL.iter().map(|role| format!("{ROLES}/{}", role.word())).collect();
     Ok(found(&collection(ROLES, "RoleCollection", "Roles", &paths)))
 }
 
 /// A role, with the privileges that DMTF gives it.
-pub fn role(request: &Request) -> Result<Reply, Problem> {
+pub fn role(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let id = request.parts[0].as_str();
     let role = Role::ALL.into_iter().find(|role| role.word() == id);
     let role = role.ok_or_else(|| Problem::missing(format!("there is no role {id:?}")))?;
@@ -55,18 +55,18 @@ pub fn role(request: &Request) -> Result<Reply, Problem> {
     Ok(found(&with(resource(&format!("{ROLES}/{id}"), "Role", id, id), more)))
 }
 
-fn users(request: &Request) -> Result<Vec<User>, Problem> {
+fn users(request: &HttpRequest) -> Result<Vec<User>, Problem> {
     let all = request.state.users.all().map_err(|why| Problem::new(500, "failed", why))?;
     let is_seen = |user: &User| is_administrator(request) || user.name == request.user();
     Ok(all.into_iter().filter(is_seen).collect())
 }
 
-fn is_administrator(request: &Request) -> bool {
+fn is_administrator(request: &HttpRequest) -> bool {
     request.session.as_ref().is_some_and(|session| session.role == Role::Administrator)
 }
 
 /// Users that the client may see: itself, and all of them for an administrator.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let paths: Vec<String> = users(request)?.iter().map(|user| format!("{ACCOUNTS}/{}", user.name)).collect();
     Ok(found(&collection(ACCOUNTS, "ManagerAccountCollection", "Users", &paths)))
 }
@@ -90,18 +90,18 @@ fn versioned_form(user: &User) -> Value {
     with(document(user), json!({"Password": crate::api::version::hashed(&user.password)}))
 }
 
-fn named(request: &Request) -> Result<User, Problem> {
+fn named(request: &HttpRequest) -> Result<User, Problem> {
     let id = request.parts[0].as_str();
     let found = users(request)?.into_iter().find(|user| user.name == id);
     found.ok_or_else(|| Problem::missing(format!("there is no user named {id:?}")))
 }
 
-fn shown(user: &User) -> Reply {
+fn shown(user: &User) -> HttpReply {
     super::of_version(document(user), super::version(&versioned_form(user)))
 }
 
 /// One user.
-pub fn one(request: &Request) -> Result<Reply, Problem> {
+pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(shown(&named(request)?))
 }
 
@@ -114,7 +114,7 @@ struct AccountChange {
     locked: Option<bool>,
 }
 
-fn asked(request: &Request) -> Result<AccountChange, Problem> {
+fn asked(request: &HttpRequest) -> Result<AccountChange, Problem> {
     let mut change = AccountChange::default();
     for (key, value) in object(request)? {
         match key.as_str() {
@@ -149,7 +149,7 @@ fn asked(request: &Request) -> Result<AccountChange, Problem> {
 }
 
 /// Add a user.
-pub fn add(request: &Request) -> Result<Reply, Problem> {
+pub fn add(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let change = asked(request)?;
     let missing = |name: &str| property("property-missing", name, "it is missing");
     let name = change.name.ok_or_else(|| missing("UserName"))?;
@@ -170,11 +170,11 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     added.map_err(|why| Problem::new(409, "refused", why))?;
     noted(request, format!("user {name} added with the role {}", role.word()));
     let reply = shown(&copy).with("location", format!("{ACCOUNTS}/{name}"));
-    Ok(Reply { status: 201, ..reply })
+    Ok(HttpReply { status: 201, ..reply })
 }
 
 /// Change a user: oneself the password, an administrator everything.
-pub fn change(request: &Request) -> Result<Reply, Problem> {
+pub fn change(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let known = named(request)?;
     check_version(request, &versioned_form(&known))?;
     if object(request)?.is_empty() {
@@ -211,7 +211,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Remove a user.
-pub fn remove(request: &Request) -> Result<Reply, Problem> {
+pub fn remove(request: &HttpRequest) -> Result<HttpReply, Problem> {
     check_version(request, &versioned_form(&named(request)?))?;
     crate::api::users::remove(request).map(|reply| reply.with("odata-version", "4.0"))
 }

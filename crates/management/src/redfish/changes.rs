@@ -10,8 +10,8 @@ use super::storage::{
 use super::{no_operation, number, object, oem, property, refused, tasks, text};
 use crate::api::manage::{answered, target};
 use crate::controller::Creation;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::MEMBERS_MAX;
 
 /// A new volume in the body of a request.
@@ -46,7 +46,7 @@ fn setting(name: &str, value: &Value, table: &[(&str, &str)]) -> Result<String, 
 }
 
 /// The drives that links lead to.
-fn linked(request: &Request, name: &str, value: &Value) -> Result<Vec<String>, Problem> {
+fn linked(request: &HttpRequest, name: &str, value: &Value) -> Result<Vec<String>, Problem> {
     let all = value.as_array().ok_or_else(|| refused("property-type", name, value, "it is not a list"))?;
     if all.len() > MEMBERS_MAX {
         return Err(wrong(name, format!("at most {MEMBERS_MAX} drives")));
@@ -98,7 +98,7 @@ fn oem(value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
     Ok(())
 }
 
-fn links(request: &Request, value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
+fn links(request: &HttpRequest, value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
     let all = value.as_object().ok_or_else(|| refused("property-type", "Links", value, "it is not an object"))?;
     for (key, value) in all {
         let name = format!("Links.{key}");
@@ -112,7 +112,7 @@ fn links(request: &Request, value: &Value, change: &mut VolumeChange) -> Result<
     Ok(())
 }
 
-fn asked(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, Problem> {
+fn asked(request: &HttpRequest, body: &Map<String, Value>) -> Result<VolumeChange, Problem> {
     let mut change = VolumeChange::default();
     for (key, value) in body {
         match key.as_str() {
@@ -152,7 +152,7 @@ fn asked(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, P
 }
 
 /// `volume1`, or the first number after it that no array has.
-fn free_name(request: &Request) -> Result<String, Problem> {
+fn free_name(request: &HttpRequest) -> Result<String, Problem> {
     let arrays = request.state.arrays()?;
     let is_free = |name: &String| !arrays.iter().any(|array| array.name == *name);
     let name = (1..).map(|number| format!("volume{number}")).find(is_free);
@@ -160,7 +160,7 @@ fn free_name(request: &Request) -> Result<String, Problem> {
 }
 
 /// The array that a body describes, and its settings.
-fn creation(request: &Request, body: &Map<String, Value>) -> Result<(Creation, Settings), Problem> {
+fn creation(request: &HttpRequest, body: &Map<String, Value>) -> Result<(Creation, Settings), Problem> {
     let change = asked(request, body)?;
     let missing = |name: &str| property("property-missing", name, "it is missing");
     let level = change.level.ok_or_else(|| missing("RAIDType"))?;
@@ -199,12 +199,12 @@ fn creation(request: &Request, body: &Map<String, Value>) -> Result<(Creation, S
 }
 
 /// The array that a prediction is for: the properties of a new volume.
-pub fn predicted(request: &Request, body: &Map<String, Value>) -> Result<Creation, Problem> {
+pub fn predicted(request: &HttpRequest, body: &Map<String, Value>) -> Result<Creation, Problem> {
     creation(request, body).map(|(creation, _)| creation)
 }
 
 /// Make a volume of drives that are free.
-pub fn create(request: &Request) -> Result<Reply, Problem> {
+pub fn create(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let (creation, settings) = creation(request, &object(request)?)?;
     let what = format!("create, level {}, of {}", creation.level, creation.members.join(" "));
     let done = request.state.controller.create(&creation);
@@ -215,17 +215,17 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
         array = self::array(request, &creation.name)?;
     }
     let reply = volume_reply(&array).with("location", volume_path(&creation.name));
-    Ok(Reply { status: 201, ..reply })
+    Ok(HttpReply { status: 201, ..reply })
 }
 
-fn array(request: &Request, name: &str) -> Result<ArrayModel, Problem> {
+fn array(request: &HttpRequest, name: &str) -> Result<ArrayModel, Problem> {
     let arrays = request.state.arrays()?;
     let found = arrays.iter().find(|array| array.name == name).cloned();
     found.ok_or_else(|| Problem::missing(format!("there is no volume {name}")))
 }
 
 /// Change settings. `yes`: the client has named the risk itself, as with the word UnprotectedWriteBack.
-pub fn set(request: &Request, array: &ArrayModel, settings: Settings, yes: bool) -> Result<(), Problem> {
+pub fn set(request: &HttpRequest, array: &ArrayModel, settings: Settings, yes: bool) -> Result<(), Problem> {
     let words: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let command = Command::Set { array: array.name.clone(), settings, yes };
     answered(request, &array.name, &format!("set {}", words.join(" ")), request.state.controller.change(command))
@@ -233,7 +233,7 @@ pub fn set(request: &Request, array: &ArrayModel, settings: Settings, yes: bool)
 }
 
 /// Add and remove spares, so that the array has these.
-fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Result<(), Problem> {
+fn set_spares(request: &HttpRequest, array: &ArrayModel, wanted: &[String]) -> Result<(), Problem> {
     let members = array.sets().into_iter().flat_map(|set| &set.members);
     let spares: Vec<String> =
         members.filter(|member| member.state == StateWord::Spare).filter_map(|member| member.member.clone()).collect();
@@ -250,7 +250,7 @@ fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Resul
 }
 
 /// Change a volume: the policies of its caches, its spares, its name, which is a part of its address.
-pub fn change(request: &Request) -> Result<Reply, Problem> {
+pub fn change(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let (mut settings, mut spares, mut name, mut of_oem) = (Vec::new(), None, None, oem::OemChange::default());
     for (key, value) in object(request)? {
@@ -297,7 +297,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Let hosts have the first part of a volume, or all of it again. Nothing is lost.
-pub fn limit_capacity(request: &Request) -> Result<Reply, Problem> {
+pub fn limit_capacity(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let mut to = "max".to_owned();
     for (key, value) in object(request)? {
@@ -320,7 +320,7 @@ pub fn limit_capacity(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Take a volume out of service, and forget it. Its drives keep their data.
-pub fn delete(request: &Request) -> Result<Reply, Problem> {
+pub fn delete(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let body = object(request)?;
     if let Some(value) = body.get("@Redfish.OperationApplyTime") {
@@ -339,11 +339,11 @@ pub fn delete(request: &Request) -> Result<Reply, Problem> {
     }
     let done = request.state.controller.retire(&array.name, is_confirmed);
     answered(request, &array.name, "stop and forget", done)?;
-    Ok(Reply::empty(204).with("odata-version", "4.0"))
+    Ok(HttpReply::empty(204).with("odata-version", "4.0"))
 }
 
 /// Begin a check. The answer is the task.
-pub fn check(request: &Request) -> Result<Reply, Problem> {
+pub fn check(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     for (key, value) in object(request)? {
         match key.as_str() {
@@ -357,7 +357,7 @@ pub fn check(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Change the shape of a volume. `Drives` are all drives that it has afterwards. The answer is the task.
-pub fn change_layout(request: &Request) -> Result<Reply, Problem> {
+pub fn change_layout(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = target(request)?;
     let (mut drives, mut level, mut chunk) = (None, None, None);
     for (key, value) in object(request)? {
@@ -419,7 +419,7 @@ fn not_supported(action: &str, why: &str) -> Problem {
 }
 
 /// Initialising an array again would lose its data.
-pub fn initialize(request: &Request) -> Result<Reply, Problem> {
+pub fn initialize(request: &HttpRequest) -> Result<HttpReply, Problem> {
     target(request)?;
     let why = "a volume is initialised in the background after it was made, and only then; to begin again, delete it and make \
                another one with Oem.Openraid.Overwrite";

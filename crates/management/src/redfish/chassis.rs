@@ -6,8 +6,8 @@ use serde_json::{json, Value};
 use super::storage::{drive_document, drive_named, drives, links, worst, Drive, STORAGE};
 use super::{collection, found, link, object, property, refused, resource, with};
 use crate::api::manage::answered;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::machine::MachineIdentity;
 
 /// All chassis.
@@ -35,17 +35,17 @@ pub fn identity(machine: &MachineIdentity) -> Value {
 }
 
 /// All chassis: one.
-pub fn all(_: &Request) -> Result<Reply, Problem> {
+pub fn all(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&collection(ALL, "ChassisCollection", "Chassis", &[ONE.into()])))
 }
 
 /// The paths of all drives.
-fn paths(request: &Request) -> Result<Vec<String>, Problem> {
+fn paths(request: &HttpRequest) -> Result<Vec<String>, Problem> {
     Ok(drives(&request.state)?.iter().map(Drive::path).collect())
 }
 
 /// The chassis.
-pub fn one(request: &Request) -> Result<Reply, Problem> {
+pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let machine = &request.state.machine;
     let arrays = request.state.arrays()?;
     let paths = paths(request)?;
@@ -71,12 +71,12 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     )))
 }
 
-pub fn all_drives(request: &Request) -> Result<Reply, Problem> {
+pub fn all_drives(request: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&collection(DRIVES, "DriveCollection", "Drives", &paths(request)?)))
 }
 
 /// Change a drive: its light.
-pub fn change_drive(request: &Request) -> Result<Reply, Problem> {
+pub fn change_drive(request: &HttpRequest) -> Result<HttpReply, Problem> {
     request.state.forget_snapshot();
     let id = request.parts[0].as_str();
     let drive = drive_named(&request.state, id)?;

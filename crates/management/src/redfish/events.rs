@@ -12,10 +12,10 @@ use super::managers::message_id;
 use super::subscriptions::DESTINATIONS;
 use super::{found, link, object, property, refused, resource, text, time, with};
 use crate::api::stream::StreamPlace;
-use crate::auth::sessions::Session;
+use crate::auth::sessions::UserSession;
 use crate::controller::EventModel;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STALL_TIME_MAX, STREAM_INTERVAL, TEST_EVENTS_MAX};
 use crate::state::ApiState;
 
@@ -126,14 +126,14 @@ impl Listeners {
 
 impl EventListener {
     /// A listener of this client.
-    pub fn of(request: &Request) -> Self {
+    pub fn of(request: &HttpRequest) -> Self {
         let (user, address) = (request.user().into(), request.peer.to_string());
         Self { number: 0, user, address, destination: None, context: None }
     }
 }
 
 /// The event service.
-pub fn service(_: &Request) -> Result<Reply, Problem> {
+pub fn service(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let no = [
         "EventFormatType",
         "MessageId",
@@ -162,7 +162,7 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
 }
 
 /// A stream is no document.
-pub fn unreachable(_: &Request) -> Result<Reply, Problem> {
+pub fn unreachable(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Err(Problem::new(406, "stream", "this path is a stream of events"))
 }
 
@@ -183,7 +183,7 @@ impl Drop for OpenStream {
 ///
 /// # Errors
 /// There are too many.
-pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
+pub fn begin(request: &HttpRequest) -> Result<Receiver<Bytes>, Problem> {
     let after = match request.header("last-event-id").map(str::parse::<u64>) {
         Some(Err(_)) => return Err(Problem::bad("Last-Event-ID is not the number of an event")),
         other => other.and_then(Result::ok),
@@ -197,7 +197,7 @@ pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
     Ok(receiver)
 }
 
-async fn feed(open: OpenStream, session: Option<Session>, after: Option<u64>, sender: Sender<Bytes>) {
+async fn feed(open: OpenStream, session: Option<UserSession>, after: Option<u64>, sender: Sender<Bytes>) {
     let (mut last, mut test) = (after, open.state.listeners.last_test());
     loop {
         let (state, number, of_client, from) = (Arc::clone(&open.state), open.number, session.clone(), last);
@@ -216,7 +216,7 @@ async fn feed(open: OpenStream, session: Option<Session>, after: Option<u64>, se
 }
 
 /// New events; nothing when the stream, the session or the server has ended. A comment tells that the connection lives.
-fn round(state: &ApiState, number: u64, session: Option<&Session>, last: Option<u64>) -> Option<(String, u64)> {
+fn round(state: &ApiState, number: u64, session: Option<&UserSession>, last: Option<u64>) -> Option<(String, u64)> {
     if !state.listeners.has(number) || !state.is_signed_in(session?) {
         return None;
     }
@@ -266,7 +266,7 @@ fn record(event: &EventModel) -> Value {
 }
 
 /// Send a test event to all streams and subscriptions. It has what the body says, and is not written to the log.
-pub fn submit_test(request: &Request) -> Result<Reply, Problem> {
+pub fn submit_test(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let mut record = json!({
         "EventType": "Alert",
         "EventTimestamp": time::text(time::now()),
@@ -302,5 +302,5 @@ pub fn submit_test(request: &Request) -> Result<Reply, Problem> {
     }
     request.state.listeners.submit(record);
     request.state.controller.audit(None, format!("{} by HTTP: a test event is sent", request.user()));
-    Ok(Reply::empty(204).with("odata-version", "4.0"))
+    Ok(HttpReply::empty(204).with("odata-version", "4.0"))
 }

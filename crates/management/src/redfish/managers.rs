@@ -4,8 +4,8 @@ use serde_json::{json, Value};
 
 use super::{collection, dashed, found, link, registries, resource, time, with};
 use crate::controller::EventModel;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::LOG_ENTRIES_MAX;
 
 const MANAGER: &str = "/redfish/v1/Managers/1";
@@ -13,12 +13,12 @@ const LOGS: &str = "/redfish/v1/Managers/1/LogServices";
 const ENTRIES: &str = "/redfish/v1/Managers/1/LogServices/Log/Entries";
 
 /// All managers: this program.
-pub fn all(_: &Request) -> Result<Reply, Problem> {
+pub fn all(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&collection("/redfish/v1/Managers", "ManagerCollection", "Managers", &[MANAGER.into()])))
 }
 
 /// The manager.
-pub fn one(request: &Request) -> Result<Reply, Problem> {
+pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let uuid = dashed(&request.state.service_uuid);
     Ok(found(&with(
         resource(MANAGER, "Manager", "1", "openraid"),
@@ -43,11 +43,11 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     )))
 }
 
-pub fn logs(_: &Request) -> Result<Reply, Problem> {
+pub fn logs(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&collection(LOGS, "LogServiceCollection", "Logs", &[format!("{LOGS}/Log")])))
 }
 
-pub fn log(_: &Request) -> Result<Reply, Problem> {
+pub fn log(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&with(
         resource(&format!("{LOGS}/Log"), "LogService", "Log", "Event log"),
         json!({
@@ -90,7 +90,7 @@ fn document(event: &EventModel) -> Value {
 }
 
 /// The newest entries of the log, the last one first, as documents.
-pub fn entries(request: &Request) -> Result<Reply, Problem> {
+pub fn entries(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let events = request.state.controller.events()?;
     let served = request.state.arrays()?;
     let newest: Vec<Value> =
@@ -111,7 +111,7 @@ fn alive(mut document: Value, served: &[openraid_status::ArrayModel]) -> Value {
 }
 
 /// One entry of the log.
-pub fn entry(request: &Request) -> Result<Reply, Problem> {
+pub fn entry(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let id = request.parts[0].as_str();
     let events = request.state.controller.events()?;
     let event = events.iter().find(|event| event.number.to_string() == id);

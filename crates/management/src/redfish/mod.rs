@@ -27,8 +27,8 @@ use std::ops::RangeBounds;
 use serde_json::{json, Map, Value};
 
 use crate::api::version as api_version;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 
 const ROOT: &str = "/redfish/v1";
 /// The folder of DMTF's schemas.
@@ -145,7 +145,7 @@ fn refused(word: &'static str, name: &str, value: &Value, why: &str) -> Problem 
 }
 
 /// An error as Redfish has it.
-pub fn error(problem: &Problem) -> Reply {
+pub fn error(problem: &Problem) -> HttpReply {
     let mut message = json!({
         "@odata.type": "#Message.v1_1_2.Message",
         "MessageId": "Base.1.18.GeneralError",
@@ -176,7 +176,7 @@ pub fn error(problem: &Problem) -> Reply {
         "message": problem.text,
         "@Message.ExtendedInfo": [message],
     }});
-    let reply = Reply::json(problem.status, &document).with("odata-version", "4.0");
+    let reply = HttpReply::json(problem.status, &document).with("odata-version", "4.0");
     problem.headers.iter().fold(reply, |reply, (name, value)| reply.with(name, value))
 }
 
@@ -184,7 +184,7 @@ pub fn error(problem: &Problem) -> Reply {
 ///
 /// # Errors
 /// There is such a one, or the client speaks another version of OData.
-pub fn check(request: &Request) -> Result<(), Problem> {
+pub fn check(request: &HttpRequest) -> Result<(), Problem> {
     if let Some(version) = request.header("odata-version").filter(|version| *version != "4.0") {
         return Err(Problem::new(412, "odata-version", format!("OData-Version {version}: this service has 4.0")));
     }
@@ -210,18 +210,18 @@ const FLEETING: [&str; 12] = [
     "WrittenBytes",
 ];
 
-fn found(document: &Value) -> Reply {
+fn found(document: &Value) -> HttpReply {
     described(document).with("etag", version(document))
 }
 
 /// A document with a state that changes are conditional on, `state` in short.
-fn versioned(document: Value, state: &str) -> Reply {
+fn versioned(document: Value, state: &str) -> HttpReply {
     let version = api_version::in_two_parts(state, &version(&document));
     of_version(document, version)
 }
 
 /// A document of this version.
-fn of_version(mut document: Value, version: String) -> Reply {
+fn of_version(mut document: Value, version: String) -> HttpReply {
     document["@odata.etag"] = version.as_str().into();
     described(&document).with("etag", version)
 }
@@ -245,18 +245,18 @@ fn forget_fleeting(value: &mut Value) {
 }
 
 /// A client that has this version of a document already is told so, without the document.
-pub fn unless_known(reply: Reply, known: Option<&str>) -> Reply {
+pub fn unless_known(reply: HttpReply, known: Option<&str>) -> HttpReply {
     let version = reply.headers.iter().find(|(name, _)| *name == "etag").map(|(_, version)| version);
     let is_known = known.zip(version).is_some_and(|(known, version)| api_version::has_document(known, version));
     if reply.status != 200 || !is_known {
         return reply;
     }
     let headers = reply.headers.into_iter().filter(|(name, _)| matches!(*name, "etag" | "odata-version")).collect();
-    Reply { status: 304, headers, body: Vec::new() }
+    HttpReply { status: 304, headers, body: Vec::new() }
 }
 
 /// A request that names a version is carried out for that version only.
-fn check_version(request: &Request, document: &Value) -> Result<(), Problem> {
+fn check_version(request: &HttpRequest, document: &Value) -> Result<(), Problem> {
     let Some(wanted) = request.header("if-match") else { return Ok(()) };
     let now = version(document);
     if api_version::has_state(wanted, &now) {
@@ -266,7 +266,7 @@ fn check_version(request: &Request, document: &Value) -> Result<(), Problem> {
 }
 
 /// The body as an object, without OData's own words for it.
-fn object(request: &Request) -> Result<Map<String, Value>, Problem> {
+fn object(request: &HttpRequest) -> Result<Map<String, Value>, Problem> {
     match request.input()? {
         Value::Object(mut map) => {
             map.retain(|key, _| !key.starts_with("@odata."));
@@ -299,8 +299,8 @@ fn members<'a>(name: &str, value: &'a Value) -> Result<&'a Map<String, Value>, P
 }
 
 /// A document, with the address of its schema.
-fn described(document: &Value) -> Reply {
-    let reply = Reply::json(200, document).with("odata-version", "4.0");
+fn described(document: &Value) -> HttpReply {
+    let reply = HttpReply::json(200, document).with("odata-version", "4.0");
     let kind = document["@odata.type"].as_str().unwrap_or_default().trim_start_matches('#');
     let file: Vec<&str> = kind.split('.').collect();
     match file.split_last() {
@@ -343,11 +343,11 @@ fn with(mut document: Value, more: Value) -> Value {
 }
 
 /// The versions that there are.
-pub fn versions(_: &Request) -> Result<Reply, Problem> {
+pub fn versions(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&json!({"v1": "/redfish/v1/"})))
 }
 
-pub fn root(request: &Request) -> Result<Reply, Problem> {
+pub fn root(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let uuid = dashed(&request.state.service_uuid);
     let document = resource("/redfish/v1/", "ServiceRoot", "RootService", "openraid");
     Ok(found(&with(
@@ -376,7 +376,7 @@ pub fn root(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// The service document of OData.
-pub fn odata(_: &Request) -> Result<Reply, Problem> {
+pub fn odata(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let entry = |name: &str, path: &str| json!({"name": name, "kind": "Singleton", "url": path});
     Ok(found(&json!({
         "@odata.context": "/redfish/v1/$metadata",
@@ -398,7 +398,7 @@ pub fn odata(_: &Request) -> Result<Reply, Problem> {
 }
 
 /// The schemas that are used.
-pub fn metadata(_: &Request) -> Result<Reply, Problem> {
+pub fn metadata(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let mut text = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<edmx:Edmx xmlns:edmx=\"http://docs.oasis-open.org/odata/ns/edmx\" \
          Version=\"4.0\">\n",
@@ -421,7 +421,7 @@ pub fn metadata(_: &Request) -> Result<Reply, Problem> {
          <EntityContainer Name=\"Service\" Extends=\"ServiceRoot.v1_16_0.ServiceContainer\"/>\n</Schema>\n\
          </edmx:DataServices>\n</edmx:Edmx>\n",
     );
-    Ok(Reply::text("application/xml", text).with("odata-version", "4.0"))
+    Ok(HttpReply::text("application/xml", text).with("odata-version", "4.0"))
 }
 
 /// md writes a UUID in four groups of eight digits.
@@ -457,7 +457,8 @@ mod tests {
         let later = at(2, "2026-01-01T00:00:00Z", 5);
         assert_ne!(version(&first), version(&later));
         let tags = [first, later].map(|document_state| versioned(document_state, "\"5\""));
-        let tag = |reply: &Reply| reply.headers.iter().find(|(name, _)| *name == "etag").expect("a version").1.clone();
+        let tag =
+            |reply: &HttpReply| reply.headers.iter().find(|(name, _)| *name == "etag").expect("a version").1.clone();
         assert_ne!(tag(&tags[0]), tag(&tags[1]));
         // A change that was decided before the progress is carried out.
         assert!(api_version::has_state(&tag(&tags[0]), "\"5\""));

@@ -6,8 +6,8 @@ use serde_json::{json, Map, Value};
 
 use super::{changes, described, found, link, members, number, object, property, refused, resource, storage, with};
 use crate::api::arrays::named;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::lab::{PredictedSpeed, PredictionInput};
 use crate::state::ApiState;
 
@@ -30,11 +30,11 @@ pub fn is_own(space: &str) -> bool {
 }
 
 /// A schema of our own.
-pub fn schema(request: &Request) -> Result<Reply, Problem> {
+pub fn schema(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let file = request.parts[0].as_str();
     let known = SCHEMAS.iter().find(|(kind, _)| file.strip_suffix("_v1.xml") == Some(kind));
     let (_, text) = known.ok_or_else(|| Problem::missing(format!("there is no schema {file:?}; see $metadata")))?;
-    Ok(Reply::text("application/xml", *text).with("odata-version", "4.0"))
+    Ok(HttpReply::text("application/xml", *text).with("odata-version", "4.0"))
 }
 
 /// `Oem.Openraid` of the storage: the journal, if there is one.
@@ -103,7 +103,7 @@ pub struct OemChange {
 ///
 /// # Errors
 /// It has something else.
-pub fn asked(request: &Request, value: &Value) -> Result<OemChange, Problem> {
+pub fn asked(request: &HttpRequest, value: &Value) -> Result<OemChange, Problem> {
     let fields = value.get("Openraid").and_then(Value::as_object);
     let fields =
         fields.ok_or_else(|| property("property-value", "Oem", "this service knows Oem.Openraid, an object"))?;
@@ -128,7 +128,7 @@ pub fn asked(request: &Request, value: &Value) -> Result<OemChange, Problem> {
 }
 
 /// Settings, by the names that a document has for them.
-fn settings(request: &Request, value: &Value) -> Result<Vec<(String, String)>, Problem> {
+fn settings(request: &HttpRequest, value: &Value) -> Result<Vec<(String, String)>, Problem> {
     let name = "Oem.Openraid.Settings";
     let known = request.state.controller.known_settings();
     let mut found = Vec::new();
@@ -178,7 +178,7 @@ pub fn of_limit(limit: &Value) -> Value {
 }
 
 /// The decisions of an array, and its limit, as `openraid explain` has them.
-pub fn explanation(request: &Request) -> Result<Reply, Problem> {
+pub fn explanation(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
     let explanation = request.state.controller.explain(&array.name)?;
     let path = format!("{}/Oem/Openraid/Explanation", storage::volume_path(&array.name));
@@ -199,7 +199,7 @@ pub fn explanation(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// The members that hold a byte.
-pub fn locate(request: &Request) -> Result<Reply, Problem> {
+pub fn locate(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let action = "OpenraidVolume.Locate";
     let array = named(request)?;
     let body = object(request)?;
@@ -233,7 +233,7 @@ pub fn locate(request: &Request) -> Result<Reply, Problem> {
 
 /// Predicted figures of a volume that is not made. The parameters are the properties of a new volume, and `Load` and `DriveProfile`
 /// below `Oem.Openraid`. While they are computed, the answer is 202: the client repeats the request.
-pub fn predict(request: &Request) -> Result<Reply, Problem> {
+pub fn predict(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let mut body = object(request)?;
     let (load, drive) = (taken(&mut body, "Load")?, taken(&mut body, "DriveProfile")?);
     let creation = changes::predicted(request, &body)?;
@@ -262,7 +262,7 @@ pub fn predict(request: &Request) -> Result<Reply, Problem> {
         "Error": prediction.error,
         "Levels": prediction.levels.iter().map(level).collect::<Vec<_>>(),
     }));
-    Ok(if prediction.waits { Reply { status: 202, ..reply }.with("retry-after", "1") } else { reply })
+    Ok(if prediction.waits { HttpReply { status: 202, ..reply }.with("retry-after", "1") } else { reply })
 }
 
 /// A text below `Oem.Openraid`, taken out of the body.

@@ -8,8 +8,8 @@ use serde_json::{json, Value};
 
 use super::{changes, check_version, members, no_operation, number, object, property, storage};
 use crate::controller::ScheduleInput;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::state::ApiState;
 
 /// One percent, in bytes of each member a second. The defaults of both settings are then 50 and 25 percent.
@@ -91,7 +91,7 @@ fn oem(value: &Value, asked: &mut RateChange) -> Result<(), Problem> {
 }
 
 /// Change rates: those of all arrays, and those of the kept schedules of patrols.
-pub fn change(request: &Request) -> Result<Reply, Problem> {
+pub fn change(request: &HttpRequest) -> Result<HttpReply, Problem> {
     request.state.forget_snapshot();
     let document = storage::controller_document(&request.state)?;
     check_version(request, &document)?;
@@ -125,7 +125,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     Ok(storage::controller_reply(&storage::controller_document(&request.state)?))
 }
 
-fn set_patrol(request: &Request, rate: u64) -> Result<(), Problem> {
+fn set_patrol(request: &HttpRequest, rate: u64) -> Result<(), Problem> {
     let controller = &request.state.controller;
     let all =
         controller.schedules().into_iter().filter(|schedule| schedule.task == ScheduleWord::Patrol).collect::<Vec<_>>();

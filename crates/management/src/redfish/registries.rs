@@ -5,8 +5,8 @@ use openraid_status::EventName;
 use serde_json::{json, Map, Value};
 
 use super::{collection, found, resource, with, TYPES};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 
 const REGISTRIES: &str = "/redfish/v1/Registries";
 const SCHEMAS: &str = "/redfish/v1/JsonSchemas";
@@ -18,14 +18,14 @@ const KNOWN: [(&str, &str, &str); 4] = [
     ("Openraid", "1.0", "1.0.0"),
 ];
 /// All registries.
-pub fn all(_: &Request) -> Result<Reply, Problem> {
+pub fn all(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let paths: Vec<String> =
         KNOWN.iter().map(|(prefix, version, _)| format!("{REGISTRIES}/{prefix}.{version}")).collect();
     Ok(found(&collection(REGISTRIES, "MessageRegistryFileCollection", "Registries", &paths)))
 }
 
 /// The place of a registry; or our own registry, which is a file next to it.
-pub fn one(request: &Request) -> Result<Reply, Problem> {
+pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let id = request.parts[0].as_str();
     if id == "Openraid.1.0.0.json" {
         return Ok(found(&openraid()));
@@ -87,13 +87,13 @@ fn openraid() -> Value {
 }
 
 /// All schemas that are used.
-pub fn schemas(_: &Request) -> Result<Reply, Problem> {
+pub fn schemas(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let paths: Vec<String> = TYPES.iter().map(|(kind, version)| format!("{SCHEMAS}/{kind}.{version}")).collect();
     Ok(found(&collection(SCHEMAS, "JsonSchemaFileCollection", "Schemas", &paths)))
 }
 
 /// The place of a schema.
-pub fn schema(request: &Request) -> Result<Reply, Problem> {
+pub fn schema(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let id = request.parts[0].as_str();
     let known = TYPES.iter().find(|(kind, version)| format!("{kind}.{version}") == id);
     let (kind, _) = known.ok_or_else(|| Problem::missing(format!("there is no schema {id:?}")))?;

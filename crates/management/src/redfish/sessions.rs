@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 use super::time;
 use super::{collection, found, link, resource, with};
 use crate::api::session::{by_password, verified};
-use crate::auth::sessions::Session;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::auth::sessions::UserSession;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::state::ApiState;
 
 /// The collection of sessions.
@@ -29,7 +29,7 @@ pub struct Credentials {
 }
 
 /// The session service.
-pub fn service(_: &Request) -> Result<Reply, Problem> {
+pub fn service(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let document = resource("/redfish/v1/SessionService", "SessionService", "SessionService", "Sessions");
     Ok(found(&with(
         document,
@@ -43,9 +43,9 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
 }
 
 /// Sessions that the client may see: its own, and all of them for an administrator.
-fn visible(request: &Request) -> Vec<Session> {
+fn visible(request: &HttpRequest) -> Vec<UserSession> {
     let session = request.session.as_ref();
-    let is_seen = |other: &Session| {
+    let is_seen = |other: &UserSession| {
         session.is_some_and(|session| {
             session.role == openraid_status::Role::Administrator || session.number == other.number
         })
@@ -54,12 +54,12 @@ fn visible(request: &Request) -> Vec<Session> {
 }
 
 /// All sessions.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let paths: Vec<String> = visible(request).iter().map(|session| format!("{SESSIONS}/{}", session.number)).collect();
     Ok(found(&collection(SESSIONS, "SessionCollection", "Sessions", &paths)))
 }
 
-fn document(session: &Session) -> Value {
+fn document(session: &UserSession) -> Value {
     let (path, id) = (format!("{SESSIONS}/{}", session.number), session.number.to_string());
     let more = json!({
         "UserName": session.user,
@@ -71,7 +71,7 @@ fn document(session: &Session) -> Value {
 }
 
 /// One session.
-pub fn one(request: &Request) -> Result<Reply, Problem> {
+pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let id = request.parts[0].clone();
     let known = visible(request).into_iter().find(|session| session.number.to_string() == id);
     let known = known.ok_or_else(|| Problem::missing(format!("there is no session {id}")))?;
@@ -79,20 +79,20 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Sign in.
-pub fn begin(request: &Request) -> Result<Reply, Problem> {
+pub fn begin(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let Credentials { name, password } = request.input()?;
     let (secret, session) = by_password(request, &name, &password)?;
-    let reply = Reply::json(201, &document(&session)).with("odata-version", "4.0");
+    let reply = HttpReply::json(201, &document(&session)).with("odata-version", "4.0");
     Ok(reply.with("x-auth-token", secret).with("location", format!("{SESSIONS}/{}", session.number)))
 }
 
 /// Sign out.
-pub fn end(request: &Request) -> Result<Reply, Problem> {
+pub fn end(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let id = request.parts[0].clone();
     let known = visible(request).into_iter().find(|session| session.number.to_string() == id);
     let known = known.ok_or_else(|| Problem::missing(format!("there is no session {id}")))?;
     request.state.sessions.end(known.number);
-    Ok(Reply::empty(204).with("odata-version", "4.0"))
+    Ok(HttpReply::empty(204).with("odata-version", "4.0"))
 }
 
 /// Does basic authentication with these words have a session?
@@ -105,7 +105,7 @@ pub fn is_known(state: &ApiState, header: &str) -> bool {
 ///
 /// # Errors
 /// Name and password do not fit.
-pub fn basic(state: &ApiState, peer: IpAddr, header: &str) -> Result<Option<Session>, Problem> {
+pub fn basic(state: &ApiState, peer: IpAddr, header: &str) -> Result<Option<UserSession>, Problem> {
     let Some((kind, coded)) = header.split_once(' ') else { return Ok(None) };
     if !kind.eq_ignore_ascii_case("basic") {
         return Ok(None);

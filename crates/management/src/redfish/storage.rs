@@ -9,8 +9,8 @@ use serde_json::{json, Value};
 
 use super::{chassis, collection, conditions, dashed, found, link, oem, rates, resource, with};
 use crate::api::version;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::state::ApiState;
 
 /// The server as a `Storage`.
@@ -37,7 +37,7 @@ pub const WRITE_CACHES: [(&str, &str); 3] =
 pub const READ_AHEADS: [(&str, &str); 3] =
     [("Off", "none"), ("ReadAhead", "always"), ("AdaptiveReadAhead", "adaptive")];
 
-pub fn systems(_: &Request) -> Result<Reply, Problem> {
+pub fn systems(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let path = "/redfish/v1/Systems";
     Ok(found(&collection(path, "ComputerSystemCollection", "Systems", &[format!("{path}/1")])))
 }
@@ -55,7 +55,7 @@ pub(super) fn worst(arrays: &[ArrayModel]) -> &'static str {
     health(arrays.iter().map(|array| array.health).max().unwrap_or(HealthWord::Optimal))
 }
 
-pub fn system(request: &Request) -> Result<Reply, Problem> {
+pub fn system(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let arrays = request.state.arrays()?;
     let document = resource("/redfish/v1/Systems/1", "ComputerSystem", "1", "The machine of this server");
     let machine = &request.state.machine;
@@ -79,7 +79,7 @@ pub fn system(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// All storages: this server.
-pub fn storages(_: &Request) -> Result<Reply, Problem> {
+pub fn storages(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let path = "/redfish/v1/Systems/1/Storage";
     Ok(found(&collection(path, "StorageCollection", "Storage", &[STORAGE.into()])))
 }
@@ -154,7 +154,7 @@ pub(super) fn links(paths: &[String]) -> Value {
     paths.iter().map(|path| link(path)).collect()
 }
 
-pub fn storage(request: &Request) -> Result<Reply, Problem> {
+pub fn storage(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let arrays = request.state.arrays()?;
     let paths: Vec<String> = drives(&request.state)?.iter().map(Drive::path).collect();
     let document = resource(STORAGE, "Storage", "openraid", "openraid");
@@ -173,17 +173,17 @@ pub fn storage(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Controllers: this program.
-pub fn controllers(_: &Request) -> Result<Reply, Problem> {
+pub fn controllers(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let path = format!("{STORAGE}/Controllers");
     Ok(found(&collection(&path, "StorageControllerCollection", "Controllers", &[format!("{path}/1")])))
 }
 
-pub fn controller(request: &Request) -> Result<Reply, Problem> {
+pub fn controller(request: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(controller_reply(&controller_document(&request.state)?))
 }
 
 /// The controller, with its version.
-pub fn controller_reply(document: &Value) -> Reply {
+pub fn controller_reply(document: &Value) -> HttpReply {
     super::of_version(document.clone(), super::version(document))
 }
 
@@ -229,7 +229,7 @@ fn size(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|data| data.len())
 }
 
-pub fn drive(request: &Request) -> Result<Reply, Problem> {
+pub fn drive(request: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&drive_document(&drive_named(&request.state, &request.parts[0])?)))
 }
 
@@ -275,7 +275,7 @@ pub fn drive_document(drive: &Drive) -> Value {
     with(with(document, known), more)
 }
 
-pub fn volumes(request: &Request) -> Result<Reply, Problem> {
+pub fn volumes(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let arrays = request.state.arrays()?;
     let paths: Vec<String> = arrays.iter().map(|array| volume_path(&array.name)).collect();
     let more = json!({"@Redfish.OperationApplyTimeSupport": {
@@ -295,11 +295,11 @@ fn word(table: &[(&'static str, &str)], value: &str, otherwise: &'static str) ->
 }
 
 /// A volume, with the version of the array's state.
-pub fn volume_reply(array: &ArrayModel) -> Reply {
+pub fn volume_reply(array: &ArrayModel) -> HttpReply {
     super::versioned(volume_document(array), &version::of(array))
 }
 
-pub fn volume(request: &Request) -> Result<Reply, Problem> {
+pub fn volume(request: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(volume_reply(&crate::api::arrays::named(request)?))
 }
 

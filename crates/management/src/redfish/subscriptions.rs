@@ -8,8 +8,8 @@ use serde_json::{json, Value};
 use super::events::{message, EventListener};
 use super::{collection, found, object, property, resource, text, with};
 use crate::controller::EventModel;
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STREAM_INTERVAL, SUBSCRIPTIONS_MAX};
 use crate::state::ApiState;
 
@@ -19,13 +19,13 @@ pub const DESTINATIONS: &str = "/redfish/v1/EventService/Subscriptions";
 const URL_BYTES_MAX: usize = 1024;
 
 /// All open streams and subscriptions.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let open = request.state.listeners.open();
     let paths: Vec<String> = open.iter().map(|stream| format!("{DESTINATIONS}/{}", stream.number)).collect();
     Ok(found(&collection(DESTINATIONS, "EventDestinationCollection", "Subscriptions", &paths)))
 }
 
-fn named(request: &Request) -> Result<EventListener, Problem> {
+fn named(request: &HttpRequest) -> Result<EventListener, Problem> {
     let id = request.parts[0].as_str();
     let found = request.state.listeners.open().into_iter().find(|stream| stream.number.to_string() == id);
     found.ok_or_else(|| Problem::missing(format!("there is no subscription {id:?}")))
@@ -50,7 +50,7 @@ fn document(listener: &EventListener) -> Value {
 }
 
 /// One open stream or subscription.
-pub fn one(request: &Request) -> Result<Reply, Problem> {
+pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&document(&named(request)?)))
 }
 
@@ -65,7 +65,7 @@ fn url(name: &str, value: &Value) -> Result<String, Problem> {
 }
 
 /// The request in a body.
-fn asked(request: &Request) -> Result<EventListener, Problem> {
+fn asked(request: &HttpRequest) -> Result<EventListener, Problem> {
     let mut listener = EventListener::of(request);
     let mut has_protocol = false;
     for (key, value) in object(request)? {
@@ -102,7 +102,7 @@ fn asked(request: &Request) -> Result<EventListener, Problem> {
 }
 
 /// Push events to another server, until that is deleted or this server ends.
-pub fn add(request: &Request) -> Result<Reply, Problem> {
+pub fn add(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let mut listener = asked(request)?;
     let listeners = &request.state.listeners;
     if listeners.open().iter().filter(|stream| stream.destination.is_some()).count() >= SUBSCRIPTIONS_MAX {
@@ -120,7 +120,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     let to = listener.destination.as_deref().unwrap_or_default();
     request.state.controller.audit(None, format!("{} by HTTP: events are pushed to {to}", request.user()));
     let reply = found(&document(&listener)).with("location", format!("{DESTINATIONS}/{}", listener.number));
-    Ok(Reply { status: 201, ..reply })
+    Ok(HttpReply { status: 201, ..reply })
 }
 
 /// Push events until the subscription or the server ends, and test events after this one. What was not taken is sent again, with what
@@ -153,7 +153,7 @@ fn push(state: &Weak<ApiState>, listener: &EventListener, first_test: u64) {
 }
 
 /// End a stream or a subscription.
-pub fn end(request: &Request) -> Result<Reply, Problem> {
+pub fn end(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let listener = named(request)?;
     let session = request.session.as_ref();
     if !session
@@ -162,5 +162,5 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
         return Err(Problem::new(403, "forbidden", "the subscription of another user is ended by an administrator"));
     }
     request.state.listeners.end(listener.number);
-    Ok(Reply::empty(204).with("odata-version", "4.0"))
+    Ok(HttpReply::empty(204).with("odata-version", "4.0"))
 }

@@ -8,8 +8,8 @@ use openraid_status::{ArrayModel, Command, HealthWord, TaskWord};
 use serde_json::{json, Value};
 
 use super::{collection, described, found, link, resource, time, with};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 use crate::limits::TASKS_MAX;
 use crate::state::ApiState;
 
@@ -113,7 +113,7 @@ fn all_now(state: &ApiState) -> Result<Vec<TaskRecord>, Problem> {
     Ok(table.tasks.clone())
 }
 
-fn named(request: &Request) -> Result<TaskRecord, Problem> {
+fn named(request: &HttpRequest) -> Result<TaskRecord, Problem> {
     let id = request.parts[0].as_str();
     let found = all_now(&request.state)?.into_iter().find(|task| task.number.to_string() == id);
     found.ok_or_else(|| Problem::missing(format!("there is no task {id:?}; the last {TASKS_MAX} are kept")))
@@ -161,7 +161,7 @@ fn document(task: &TaskRecord) -> Value {
 }
 
 /// The task service.
-pub fn service(_: &Request) -> Result<Reply, Problem> {
+pub fn service(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&with(
         resource(SERVICE, "TaskService", "TaskService", "Tasks"),
         json!({
@@ -176,29 +176,29 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
 }
 
 /// All tasks.
-pub fn all(request: &Request) -> Result<Reply, Problem> {
+pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let paths: Vec<String> = all_now(&request.state)?.iter().map(|task| format!("{TASKS}/{}", task.number)).collect();
     Ok(found(&collection(TASKS, "TaskCollection", "Tasks", &paths)))
 }
 
 /// One task.
-pub fn one(request: &Request) -> Result<Reply, Problem> {
+pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&document(&named(request)?)))
 }
 
 /// While a task runs, 202; when it has ended, 200.
-pub fn monitor(request: &Request) -> Result<Reply, Problem> {
+pub fn monitor(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let task = named(request)?;
     Ok(if task.ended.is_some() { found(&document(&task)) } else { accepted(&task) })
 }
 
-fn accepted(task: &TaskRecord) -> Reply {
+fn accepted(task: &TaskRecord) -> HttpReply {
     let reply = described(&document(task)).with("location", format!("{MONITORS}/{}", task.number));
-    Reply { status: 202, ..reply.with("retry-after", "1") }
+    HttpReply { status: 202, ..reply.with("retry-after", "1") }
 }
 
 /// A task that has ended is forgotten, a check that runs is ended.
-pub fn end(request: &Request) -> Result<Reply, Problem> {
+pub fn end(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let task = named(request)?;
     if task.ended.is_none() {
         if !task.kind.is_check() {
@@ -209,18 +209,18 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
         let command = Command::StopCheck { array: task.array.clone() };
         let done = request.state.controller.change(command);
         crate::api::manage::answered(request, &task.array, "stop the check", done)?;
-        return Ok(Reply::empty(204).with("odata-version", "4.0"));
+        return Ok(HttpReply::empty(204).with("odata-version", "4.0"));
     }
     let mut table = request.state.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);
     table.tasks.retain(|kept| kept.number != task.number);
-    Ok(Reply::empty(204).with("odata-version", "4.0"))
+    Ok(HttpReply::empty(204).with("odata-version", "4.0"))
 }
 
 /// The answer to an action that has begun a task of this kind for this array.
 ///
 /// # Errors
 /// The server is ending.
-pub fn begun(state: &ApiState, array: &str, kind: TaskWord) -> Result<Reply, Problem> {
+pub fn begun(state: &ApiState, array: &str, kind: TaskWord) -> Result<HttpReply, Problem> {
     let is_it = |task: &&TaskRecord| task.array == array && task.kind == kind && task.ended.is_none();
     let running = |all: &[TaskRecord]| all.iter().rev().find(is_it).cloned();
     if let Some(task) = running(&all_now(state)?) {

@@ -4,8 +4,8 @@
 use serde_json::{json, Value};
 
 use super::{collection, found, link, oem, resource, storage, time, with};
-use crate::http::reply::{Problem, Reply};
-use crate::http::request::Request;
+use crate::http::reply::{HttpReply, Problem};
+use crate::http::request::HttpRequest;
 
 pub const SERVICE: &str = "/redfish/v1/TelemetryService";
 /// Its definitions of reports.
@@ -35,7 +35,7 @@ const KNOWN: [(&str, &str, &str, &[&str]); 3] = [
 ];
 
 /// The telemetry service.
-pub fn service(_: &Request) -> Result<Reply, Problem> {
+pub fn service(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&with(
         resource(SERVICE, "TelemetryService", "TelemetryService", "Metrics"),
         json!({
@@ -52,25 +52,25 @@ fn paths(folder: &str) -> Vec<String> {
     KNOWN.iter().map(|(id, ..)| format!("{folder}/{id}")).collect()
 }
 
-pub fn definitions(_: &Request) -> Result<Reply, Problem> {
+pub fn definitions(_: &HttpRequest) -> Result<HttpReply, Problem> {
     let all = collection(DEFINITIONS, "MetricReportDefinitionCollection", "Definitions", &paths(DEFINITIONS));
     Ok(found(&all))
 }
 
-pub fn reports(_: &Request) -> Result<Reply, Problem> {
+pub fn reports(_: &HttpRequest) -> Result<HttpReply, Problem> {
     Ok(found(&collection(REPORTS, "MetricReportCollection", "Reports", &paths(REPORTS))))
 }
 
 type ReportKind = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-fn known(request: &Request) -> Result<ReportKind, Problem> {
+fn known(request: &HttpRequest) -> Result<ReportKind, Problem> {
     let id = request.parts[0].as_str();
     let found = KNOWN.iter().find(|(known, ..)| *known == id).copied();
     found.ok_or_else(|| Problem::missing(format!("there is no report {id:?}; see {REPORTS}")))
 }
 
 /// A definition. A report is made when it is read.
-pub fn definition(request: &Request) -> Result<Reply, Problem> {
+pub fn definition(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let (id, name, place, figures) = known(request)?;
     let metric = |figure: &&str| json!({"MetricId": figure, "MetricProperties": [format!("{place}/{figure}")]});
     Ok(found(&with(
@@ -89,7 +89,7 @@ pub fn definition(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// The values of a report: what names its place, and the object that has its figures.
-fn values(request: &Request, id: &str) -> Result<Vec<(String, Value)>, Problem> {
+fn values(request: &HttpRequest, id: &str) -> Result<Vec<(String, Value)>, Problem> {
     let arrays = request.state.arrays()?;
     Ok(match id {
         "Volumes" => {
@@ -117,7 +117,7 @@ fn values(request: &Request, id: &str) -> Result<Vec<(String, Value)>, Problem> 
 }
 
 /// A report of now.
-pub fn report(request: &Request) -> Result<Reply, Problem> {
+pub fn report(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let (id, name, place, figures) = known(request)?;
     let now = time::text(time::now());
     let mut all = Vec::new();

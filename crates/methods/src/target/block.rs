@@ -9,7 +9,7 @@ use super::frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
 use super::link::link_mbps;
 use super::{BedLine, BedName, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use openraid_sys::{
-    clock, Completed, Direct, EngineOptions, IoEngine, IoError, Member, MemberError, MemberSlot, Operation,
+    clock, Completed, Direct, EngineOptions, IoEngine, IoError, MemberError, MemberFile, MemberSlot, Operation,
     OperationKind, Use, WaitMode,
 };
 use openraid_units::{Bytes, DriveLba, Instant, Nanos};
@@ -55,7 +55,7 @@ impl BlockTarget {
         let wrong = |reason: String| TargetError::Open { name: name.clone(), reason };
         let destroy = options.destroy.as_ref().is_some_and(|proof| proof.covers(&choice));
         let usage = if destroy { Use::Exclusive } else { Use::ReadExclusive };
-        let member = Member::open(path, usage, Direct::Try).map_err(|error| match error {
+        let member = MemberFile::open(path, usage, Direct::Try).map_err(|error| match error {
             MemberError::Missing { .. } | MemberError::NotAMember { .. } => {
                 TargetError::Named { name: name.clone(), reason: reason(&name, &error) }
             }
@@ -142,7 +142,7 @@ fn reason(name: &str, error: &MemberError) -> String {
     }
 }
 
-fn bed(path: &Path, member: &Member) -> Vec<BedLine> {
+fn bed(path: &Path, member: &MemberFile) -> Vec<BedLine> {
     let facts = member.facts();
     let kind = match (facts.block_device, facts.rotational) {
         (true, Some(true)) => "hard disk",

@@ -7,7 +7,7 @@ use super::{HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetE
 use openraid_nbd::client::{
     ClientEvent, ClientHandshake, ClientOptions, ClientTransmission, Goal, Pending, PendingTable, ReplyEvent,
 };
-use openraid_nbd::{Command, Cookie, ExportFlags, Request};
+use openraid_nbd::{Cookie, ExportFlags, NbdCommand, NbdRequest};
 use openraid_nbd::{NbdUri, Transport};
 use openraid_sys::{clock, Epoll, Events, Interest, MessagePiece, PoolRange, Progress, Socket};
 use openraid_units::{ArrayOffset, Bytes, Instant, Nanos};
@@ -300,16 +300,16 @@ impl Target for NbdTarget {
 
     fn submit(&mut self, io: HostIo) {
         let command = match io.kind {
-            IoKind::Read => Command::Read { dont_fragment: false },
+            IoKind::Read => NbdCommand::Read { dont_fragment: false },
             IoKind::Write => {
                 assert!(self.facts.writable, "bug: a write to a target that was opened for reading");
-                Command::Write { fua: false }
+                NbdCommand::Write { fua: false }
             }
-            IoKind::Flush => Command::Flush,
+            IoKind::Flush => NbdCommand::Flush,
         };
         let memory = self.frames.of(&io);
         let length = Bytes(u64::from(io.len));
-        let request = Request { cookie: Cookie(io.id), command, offset: ArrayOffset(io.offset), length };
+        let request = NbdRequest { cookie: Cookie(io.id), command, offset: ArrayOffset(io.offset), length };
         let header = self.parser.encode(&request).expect("bug: a request that the server does not offer");
         let slot = usize::try_from(io.id).expect("names are small");
         self.table.0[slot] = Some(Underway { pending: Pending::new(request), memory, id: io.id });

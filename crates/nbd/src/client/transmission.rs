@@ -12,7 +12,7 @@ use super::handshake::ClientSession;
 use crate::error::NbdError;
 use crate::flags::ExportFlags;
 use crate::limits::{ERROR_CHUNK_MAX, PAYLOAD_DEFAULT_MAX};
-use crate::request::{Command, Cookie, Request, REQUEST_BYTES};
+use crate::request::{Cookie, NbdCommand, NbdRequest, REQUEST_BYTES};
 use crate::status::StatusExtent;
 use crate::wire::{
     chunk, cmd, to_usize, Reader, CHUNK_BYTES, MAGIC_SIMPLE_REPLY, MAGIC_STRUCTURED_REPLY, SIMPLE_REPLY_BYTES,
@@ -24,7 +24,7 @@ use openraid_units::{ArrayOffset, Bytes};
 /// A request that was sent and not yet answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pending {
-    request: Request,
+    request: NbdRequest,
     /// Number of bytes of a read that were received or announced.
     covered: u64,
     /// Contexts for which the server has sent block status.
@@ -35,12 +35,12 @@ pub struct Pending {
 impl Pending {
     /// The entry for a request.
     #[must_use]
-    pub const fn new(request: Request) -> Self {
+    pub const fn new(request: NbdRequest) -> Self {
         Self { request, covered: 0, contexts: 0, error: None }
     }
     /// The request.
     #[must_use]
-    pub const fn request(&self) -> &Request {
+    pub const fn request(&self) -> &NbdRequest {
         &self.request
     }
 }
@@ -257,35 +257,37 @@ impl ClientTransmission {
     ///
     /// # Errors
     /// The server would have to refuse the request.
-    pub fn encode(&self, request: &Request) -> Result<[u8; REQUEST_BYTES], RequestError> {
+    pub fn encode(&self, request: &NbdRequest) -> Result<[u8; REQUEST_BYTES], RequestError> {
         let flags = self.session.flags;
         let needed = match request.command {
-            Command::Read { dont_fragment: true } => ExportFlags::DONT_FRAGMENT,
-            Command::Read { .. } | Command::BlockStatus { .. } => ExportFlags::NONE,
-            Command::Write { fua } => with_fua(ExportFlags::NONE, fua),
-            Command::Flush => ExportFlags::FLUSH,
-            Command::Trim { fua } => with_fua(ExportFlags::TRIM, fua),
-            Command::Cache => ExportFlags::CACHE,
-            Command::WriteZeroes { fua, fast: false, .. } => with_fua(ExportFlags::WRITE_ZEROES, fua),
-            Command::WriteZeroes { fua, fast: true, .. } => {
+            NbdCommand::Read { dont_fragment: true } => ExportFlags::DONT_FRAGMENT,
+            NbdCommand::Read { .. } | NbdCommand::BlockStatus { .. } => ExportFlags::NONE,
+            NbdCommand::Write { fua } => with_fua(ExportFlags::NONE, fua),
+            NbdCommand::Flush => ExportFlags::FLUSH,
+            NbdCommand::Trim { fua } => with_fua(ExportFlags::TRIM, fua),
+            NbdCommand::Cache => ExportFlags::CACHE,
+            NbdCommand::WriteZeroes { fua, fast: false, .. } => with_fua(ExportFlags::WRITE_ZEROES, fua),
+            NbdCommand::WriteZeroes { fua, fast: true, .. } => {
                 with_fua(ExportFlags::WRITE_ZEROES.with(ExportFlags::FAST_ZERO), fua)
             }
         };
-        let no_context = matches!(request.command, Command::BlockStatus { .. }) && self.session.contexts.is_empty();
+        let no_context = matches!(request.command, NbdCommand::BlockStatus { .. }) && self.session.contexts.is_empty();
         if !flags.contains(needed) || no_context {
             return Err(RequestError::NotOffered);
         }
-        let changes =
-            matches!(request.command, Command::Write { .. } | Command::Trim { .. } | Command::WriteZeroes { .. });
+        let changes = matches!(
+            request.command,
+            NbdCommand::Write { .. } | NbdCommand::Trim { .. } | NbdCommand::WriteZeroes { .. }
+        );
         if changes && flags.contains(ExportFlags::READ_ONLY) {
             return Err(RequestError::ReadOnly);
         }
         self.check_range(request).map(|()| request.encode())
     }
 
-    fn check_range(&self, request: &Request) -> Result<(), RequestError> {
+    fn check_range(&self, request: &NbdRequest) -> Result<(), RequestError> {
         let (offset, length) = (request.offset.get(), request.length.get());
-        if matches!(request.command, Command::Flush) {
+        if matches!(request.command, NbdCommand::Flush) {
             return if offset == 0 && length == 0 { Ok(()) } else { Err(RequestError::Empty) };
         }
         if length == 0 {
@@ -376,7 +378,7 @@ impl ClientTransmission {
             pending.covered = u64::from(length);
             return Ok(self.on_data(buffer, SIMPLE_REPLY_BYTES, cookie, offset, length, true));
         }
-        if pending.error.is_none() && matches!(command, Command::BlockStatus { .. }) {
+        if pending.error.is_none() && matches!(command, NbdCommand::BlockStatus { .. }) {
             return Err(Violation::SimpleReplyNotAllowed);
         }
         finish(cookie, table, SIMPLE_REPLY_BYTES, &self.session)
@@ -399,14 +401,14 @@ impl ClientTransmission {
         match (kind, pending.request.command) {
             (chunk::NONE, _) if length != 0 || !chunk.last => Err(wrong_length),
             (chunk::NONE, _) => finish(cookie, table, CHUNK_BYTES, &self.session),
-            (chunk::OFFSET_DATA, Command::Read { .. }) if length < 9 => Err(wrong_length),
-            (chunk::OFFSET_DATA, Command::Read { .. }) => {
+            (chunk::OFFSET_DATA, NbdCommand::Read { .. }) if length < 9 => Err(wrong_length),
+            (chunk::OFFSET_DATA, NbdCommand::Read { .. }) => {
                 let Some(offset) = Reader::new(body).u64() else { return Ok(incomplete(CHUNK_BYTES + 8)) };
                 cover(pending, offset, length - 8)?;
                 Ok(self.on_data(buffer, CHUNK_BYTES + 8, cookie, ArrayOffset(offset), length - 8, chunk.last))
             }
-            (chunk::OFFSET_HOLE, Command::Read { .. }) if length != 12 => Err(wrong_length),
-            (chunk::OFFSET_HOLE, Command::Read { .. }) => {
+            (chunk::OFFSET_HOLE, NbdCommand::Read { .. }) if length != 12 => Err(wrong_length),
+            (chunk::OFFSET_HOLE, NbdCommand::Read { .. }) => {
                 let mut reader = Reader::new(body);
                 let (Some(offset), Some(hole)) = (reader.u64(), reader.u32()) else {
                     return Ok(incomplete(CHUNK_BYTES + 12));
@@ -416,8 +418,10 @@ impl ClientTransmission {
                 let event = ReplyEvent::Hole { cookie, offset: ArrayOffset(offset), length: Bytes(u64::from(hole)) };
                 Ok(ReplyParsed { consumed: CHUNK_BYTES + 12, event })
             }
-            (chunk::BLOCK_STATUS, Command::BlockStatus { .. }) if length < 12 || length % 8 != 4 => Err(wrong_length),
-            (chunk::BLOCK_STATUS, Command::BlockStatus { .. }) => {
+            (chunk::BLOCK_STATUS, NbdCommand::BlockStatus { .. }) if length < 12 || length % 8 != 4 => {
+                Err(wrong_length)
+            }
+            (chunk::BLOCK_STATUS, NbdCommand::BlockStatus { .. }) => {
                 let Some(context) = Reader::new(body).u32() else { return Ok(incomplete(CHUNK_BYTES + 4)) };
                 let known = self.session.contexts.iter().position(|chosen| chosen.id == context);
                 let bit = 1 << known.ok_or(Violation::WrongContexts)?;
@@ -543,7 +547,7 @@ fn finish(
     if result.is_ok() && pending.request.command.is_read() && pending.covered != pending.request.length.get() {
         return Err(Violation::Incomplete(pending.covered));
     }
-    let status = matches!(pending.request.command, Command::BlockStatus { .. });
+    let status = matches!(pending.request.command, NbdCommand::BlockStatus { .. });
     if result.is_ok() && status && to_usize(pending.contexts.count_ones()) != session.contexts.len() {
         return Err(Violation::WrongContexts);
     }

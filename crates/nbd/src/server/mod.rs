@@ -13,5 +13,5 @@ pub use reply::{
     CHUNK_DONE_BYTES, CHUNK_HOLE_BYTES, SIMPLE_BYTES,
 };
 pub use transmission::{
-    Fatal, Parsed, Payload, PayloadTuning, Reason, RequestRefusal, Transmission, TransmissionEvent,
+    Fatal, Parsed, PayloadTuning, Reason, RequestPayload, RequestRefusal, Transmission, TransmissionEvent,
 };

@@ -9,7 +9,7 @@ use super::transmission::RequestRefusal;
 use crate::error::NbdError;
 use crate::export::MetaContext;
 use crate::limits::{EXTENTS_MAX, STRING_MAX};
-use crate::request::{Command, Cookie, Request};
+use crate::request::{Cookie, NbdCommand, NbdRequest};
 use crate::status::StatusExtent;
 use crate::wire::{
     chunk, length_u32, put, CHUNK_BYTES, MAGIC_SIMPLE_REPLY, MAGIC_STRUCTURED_REPLY, SIMPLE_REPLY_BYTES,
@@ -55,10 +55,10 @@ impl NbdSession {
     /// # Panics
     /// The request is a block status request, for which [`chunk_status`] makes the answer.
     #[must_use]
-    pub fn success(&self, request: &Request) -> ReplyHead {
+    pub fn success(&self, request: &NbdRequest) -> ReplyHead {
         match request.command {
-            Command::BlockStatus { .. } => panic!("block status is answered with extents"),
-            Command::Read { .. } if self.structured => {
+            NbdCommand::BlockStatus { .. } => panic!("block status is answered with extents"),
+            NbdCommand::Read { .. } if self.structured => {
                 ReplyHead::new(chunk_data(request.cookie, request.offset, request.length, true))
             }
             _ => ReplyHead::new(simple(request.cookie, None)),
@@ -163,12 +163,12 @@ pub fn chunk_error(out: &mut Vec<u8>, cookie: Cookie, error: NbdError, message: 
 /// The request is another one, or the extents are empty.
 pub fn chunk_status(
     out: &mut Vec<u8>,
-    request: &Request,
+    request: &NbdRequest,
     context: MetaContext,
     extents: impl IntoIterator<Item = StatusExtent>,
     last: bool,
 ) {
-    let Command::BlockStatus { one } = request.command else {
+    let NbdCommand::BlockStatus { one } = request.command else {
         panic!("{:?} is not answered with extents", request.command);
     };
     let start = out.len();

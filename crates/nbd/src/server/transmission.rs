@@ -18,7 +18,7 @@ use crate::error::NbdError;
 use crate::export::BlockSizes;
 use crate::flags::ExportFlags;
 use crate::limits::{INLINE_PAYLOAD_MAX, PAYLOAD_HARD_MAX};
-use crate::request::{Command, Cookie, Request, REQUEST_BYTES};
+use crate::request::{Cookie, NbdCommand, NbdRequest, REQUEST_BYTES};
 use crate::wire::{cmd, cmd_flag, to_usize, MAGIC_REQUEST};
 use core::fmt;
 use core::ops::Range;
@@ -42,7 +42,7 @@ impl Default for PayloadTuning {
 
 /// The place of a request's payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Payload {
+pub enum RequestPayload {
     /// There is no payload.
     None,
     /// The complete payload, in this range of the buffer.
@@ -144,7 +144,7 @@ impl std::error::Error for Fatal {}
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransmissionEvent {
     /// A request to execute. Ranges count from the start of the buffer that was passed.
-    Request(Request, Payload),
+    Request(NbdRequest, RequestPayload),
     /// A request that must be answered with its error. Its payload, if any, is skipped.
     Refused(RequestRefusal),
     /// The client ends the connection: finish the requests under way, then close. There is no reply, and later bytes
@@ -293,7 +293,7 @@ impl Transmission {
         let checked = self.check(header);
         if header.kind != cmd::WRITE {
             let event = match checked {
-                Ok(command) => TransmissionEvent::Request(request(header, command), Payload::None),
+                Ok(command) => TransmissionEvent::Request(request(header, command), RequestPayload::None),
                 Err(reason) => TransmissionEvent::Refused(refusal(header, reason)),
             };
             return Parsed { consumed: start, event };
@@ -314,11 +314,11 @@ impl Transmission {
     }
 
     #[inline]
-    fn on_write(&mut self, header: &Header, command: Command, start: usize, behind: usize) -> Parsed {
+    fn on_write(&mut self, header: &Header, command: NbdCommand, start: usize, behind: usize) -> Parsed {
         let length = to_usize(header.length);
         let small = header.length < self.tuning.inline_below;
         if small && behind >= length {
-            let payload = Payload::Inline(start..start + length);
+            let payload = RequestPayload::Inline(start..start + length);
             let event = TransmissionEvent::Request(request(header, command), payload);
             return Parsed { consumed: start + length, event };
         }
@@ -328,19 +328,19 @@ impl Transmission {
         }
         let here = length.min(behind);
         self.streaming = header.length - u32::try_from(here).expect("at most the 32-bit length");
-        let payload = Payload::Streaming { received: start..start + here, remaining: self.streaming };
+        let payload = RequestPayload::Streaming { received: start..start + here, remaining: self.streaming };
         Parsed { consumed: start + here, event: TransmissionEvent::Request(request(header, command), payload) }
     }
 
     /// Checks all rules of the protocol for a request, except its magic number.
     #[inline]
-    fn check(&self, header: &Header) -> Result<Command, Reason> {
+    fn check(&self, header: &Header) -> Result<NbdCommand, Reason> {
         let command = self.command(header)?;
-        if matches!(command, Command::Flush) {
+        if matches!(command, NbdCommand::Flush) {
             return if header.offset == 0 && header.length == 0 { Ok(command) } else { Err(Reason::FlushWithRange) };
         }
         if self.flags.contains(ExportFlags::READ_ONLY)
-            && matches!(command, Command::Write { .. } | Command::Trim { .. } | Command::WriteZeroes { .. })
+            && matches!(command, NbdCommand::Write { .. } | NbdCommand::Trim { .. } | NbdCommand::WriteZeroes { .. })
         {
             return Err(Reason::ReadOnly);
         }
@@ -362,28 +362,28 @@ impl Transmission {
 
     /// Decodes the command of a header: it must be known and advertised, with valid flags.
     #[inline]
-    fn command(&self, header: &Header) -> Result<Command, Reason> {
+    fn command(&self, header: &Header) -> Result<NbdCommand, Reason> {
         let bits = header.flags;
         let set = |flag: u16| bits & flag != 0;
         let fua = set(cmd_flag::FUA);
         let (command, valid, advertised) = match header.kind {
             cmd::READ => {
                 let valid = if self.flags.contains(ExportFlags::DONT_FRAGMENT) { cmd_flag::DF } else { 0 };
-                (Command::Read { dont_fragment: set(cmd_flag::DF) }, valid, ExportFlags::NONE)
+                (NbdCommand::Read { dont_fragment: set(cmd_flag::DF) }, valid, ExportFlags::NONE)
             }
-            cmd::WRITE => (Command::Write { fua }, 0, ExportFlags::NONE),
-            cmd::FLUSH => (Command::Flush, 0, ExportFlags::FLUSH),
-            cmd::TRIM => (Command::Trim { fua }, 0, ExportFlags::TRIM),
-            cmd::CACHE => (Command::Cache, 0, ExportFlags::CACHE),
+            cmd::WRITE => (NbdCommand::Write { fua }, 0, ExportFlags::NONE),
+            cmd::FLUSH => (NbdCommand::Flush, 0, ExportFlags::FLUSH),
+            cmd::TRIM => (NbdCommand::Trim { fua }, 0, ExportFlags::TRIM),
+            cmd::CACHE => (NbdCommand::Cache, 0, ExportFlags::CACHE),
             cmd::WRITE_ZEROES => {
                 let fast = if self.flags.contains(ExportFlags::FAST_ZERO) { cmd_flag::FAST_ZERO } else { 0 };
                 let command =
-                    Command::WriteZeroes { fua, no_hole: set(cmd_flag::NO_HOLE), fast: set(cmd_flag::FAST_ZERO) };
+                    NbdCommand::WriteZeroes { fua, no_hole: set(cmd_flag::NO_HOLE), fast: set(cmd_flag::FAST_ZERO) };
                 (command, cmd_flag::NO_HOLE | fast, ExportFlags::WRITE_ZEROES)
             }
             cmd::BLOCK_STATUS if !self.has_contexts => return Err(Reason::NoContext),
             cmd::BLOCK_STATUS => {
-                (Command::BlockStatus { one: set(cmd_flag::REQ_ONE) }, cmd_flag::REQ_ONE, ExportFlags::NONE)
+                (NbdCommand::BlockStatus { one: set(cmd_flag::REQ_ONE) }, cmd_flag::REQ_ONE, ExportFlags::NONE)
             }
             unknown => return Err(Reason::UnknownCommand(unknown)),
         };
@@ -398,8 +398,8 @@ impl Transmission {
     }
 }
 
-fn request(header: &Header, command: Command) -> Request {
-    Request {
+fn request(header: &Header, command: NbdCommand) -> NbdRequest {
+    NbdRequest {
         cookie: header.cookie,
         command,
         offset: ArrayOffset(header.offset),

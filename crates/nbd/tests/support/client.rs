@@ -4,7 +4,7 @@ use openraid_nbd::client::{
     ClientError, ClientEvent, ClientHandshake, ClientOptions, ClientSession, ClientTransmission, Finished, Goal,
     ListedExport, Pending, PendingTable, ReplyEvent,
 };
-use openraid_nbd::{Command, Cookie, NbdUri, Request, StatusExtent, Transport};
+use openraid_nbd::{Cookie, NbdCommand, NbdRequest, NbdUri, StatusExtent, Transport};
 use openraid_units::{ArrayOffset, Bytes};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -41,7 +41,7 @@ impl PendingTable for Table {
 }
 
 impl Table {
-    pub fn insert(&mut self, request: Request) {
+    pub fn insert(&mut self, request: NbdRequest) {
         let length = if request.command.is_read() { request.length.get() } else { 0 };
         let data = vec![0xee; usize::try_from(length).expect("small")];
         let before =
@@ -132,14 +132,14 @@ impl Client {
         self.transmission.session()
     }
 
-    pub fn request(&mut self, command: Command, offset: u64, length: u64) -> Request {
+    pub fn request(&mut self, command: NbdCommand, offset: u64, length: u64) -> NbdRequest {
         self.cookies += 1;
         let cookie = Cookie(self.cookies);
-        Request { cookie, command, offset: ArrayOffset(offset), length: Bytes(length) }
+        NbdRequest { cookie, command, offset: ArrayOffset(offset), length: Bytes(length) }
     }
 
     /// Sends a request that is known to be valid.
-    pub fn send(&mut self, request: Request, payload: &[u8]) {
+    pub fn send(&mut self, request: NbdRequest, payload: &[u8]) {
         let header = self.transmission.encode(&request).expect("the test asks for nothing forbidden");
         self.table.insert(request);
         self.stream.write_all(&[&header, payload].concat()).expect("the server listens");
@@ -147,7 +147,7 @@ impl Client {
 
     /// Sends several requests in one call, each with this payload.
     #[allow(dead_code)] // not every test pipelines
-    pub fn send_together(&mut self, requests: &[Request], payload: &[u8]) {
+    pub fn send_together(&mut self, requests: &[NbdRequest], payload: &[u8]) {
         let mut bytes = Vec::new();
         for request in requests {
             bytes.extend_from_slice(&self.transmission.encode(request).expect("the test asks for nothing forbidden"));
@@ -197,7 +197,7 @@ impl Client {
     }
 
     /// One request and its answer.
-    pub fn call(&mut self, command: Command, offset: u64, length: u64, payload: &[u8]) -> Answer {
+    pub fn call(&mut self, command: NbdCommand, offset: u64, length: u64, payload: &[u8]) -> Answer {
         let request = self.request(command, offset, length);
         self.send(request, payload);
         let (cookie, answer) = self.wait();

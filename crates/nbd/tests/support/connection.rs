@@ -3,10 +3,10 @@
 
 use super::disk::{is_zero, Disk, STATUS_UNIT};
 use openraid_nbd::server::{
-    chunk_data, chunk_done, chunk_hole, chunk_status, Handshake, HandshakeEvent, NbdSession, Payload, PayloadTuning,
-    Policy, RequestRefusal, Transmission, TransmissionEvent,
+    chunk_data, chunk_done, chunk_hole, chunk_status, Handshake, HandshakeEvent, NbdSession, PayloadTuning, Policy,
+    RequestPayload, RequestRefusal, Transmission, TransmissionEvent,
 };
-use openraid_nbd::{Command, ExportInfo, MetaContext, Request, StatusExtent};
+use openraid_nbd::{ExportInfo, MetaContext, NbdCommand, NbdRequest, StatusExtent};
 use openraid_units::{ArrayOffset, Bytes};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
     Entered(NbdSession),
-    Executed(Request, Vec<u8>),
+    Executed(NbdRequest, Vec<u8>),
     Refused(RequestRefusal),
     Closed(String),
 }
@@ -23,7 +23,7 @@ enum Phase {
     Negotiating(Handshake),
     Serving(Box<Transmission>),
     /// A large write: its payload so far.
-    Receiving(Box<Transmission>, Request, Vec<u8>),
+    Receiving(Box<Transmission>, NbdRequest, Vec<u8>),
     Closed,
 }
 
@@ -135,14 +135,14 @@ impl Connection {
         let parsed = transmission.parse(&self.inbox[start..]);
         self.used += parsed.consumed;
         match parsed.event {
-            TransmissionEvent::Request(request, Payload::Streaming { received, .. }) => {
+            TransmissionEvent::Request(request, RequestPayload::Streaming { received, .. }) => {
                 let payload = self.inbox[start..][received].to_vec();
                 self.phase = Phase::Receiving(transmission, request, payload);
                 Step::Progress
             }
             TransmissionEvent::Request(request, payload) => {
                 let payload = match payload {
-                    Payload::Inline(range) => self.inbox[start..][range].to_vec(),
+                    RequestPayload::Inline(range) => self.inbox[start..][range].to_vec(),
                     _ => Vec::new(),
                 };
                 self.execute(&request, &payload);
@@ -167,7 +167,7 @@ impl Connection {
 
     /// Takes the available bytes of a large payload. A server with a socket would receive them directly to their
     /// destination.
-    fn receive(&mut self, mut transmission: Box<Transmission>, request: Request, mut payload: Vec<u8>) -> Step {
+    fn receive(&mut self, mut transmission: Box<Transmission>, request: NbdRequest, mut payload: Vec<u8>) -> Step {
         let outstanding = transmission.payload_outstanding() as usize;
         let here = outstanding.min(self.inbox.len() - self.used);
         payload.extend_from_slice(&self.inbox[self.used..self.used + here]);
@@ -185,14 +185,14 @@ impl Connection {
         self.session.expect("requests come after the negotiation")
     }
 
-    fn execute(&mut self, request: &Request, payload: &[u8]) {
+    fn execute(&mut self, request: &NbdRequest, payload: &[u8]) {
         self.note(|| Entry::Executed(*request, payload.to_vec()));
         let session = self.session();
         let start = usize::try_from(request.offset.get()).expect("checked against the size");
         let length = usize::try_from(request.length.get()).expect("checked against the size");
         let range = start..start + length;
         match request.command {
-            Command::Read { dont_fragment } => {
+            NbdCommand::Read { dont_fragment } => {
                 let disk = Arc::clone(&self.disk);
                 let bytes = disk.read();
                 if session.structured && !dont_fragment {
@@ -203,10 +203,10 @@ impl Connection {
                 }
                 return;
             }
-            Command::Write { .. } => self.disk.write()[range].copy_from_slice(payload),
-            Command::Trim { .. } | Command::WriteZeroes { .. } => self.disk.write()[range].fill(0),
-            Command::Flush | Command::Cache => {}
-            Command::BlockStatus { .. } => {
+            NbdCommand::Write { .. } => self.disk.write()[range].copy_from_slice(payload),
+            NbdCommand::Trim { .. } | NbdCommand::WriteZeroes { .. } => self.disk.write()[range].fill(0),
+            NbdCommand::Flush | NbdCommand::Cache => {}
+            NbdCommand::BlockStatus { .. } => {
                 let mut contexts = session.contexts.iter().peekable();
                 while let Some(context) = contexts.next() {
                     let extents = match context {
@@ -224,7 +224,7 @@ impl Connection {
     }
 
     /// A structured read in units; zeroes are sent as holes.
-    fn push_pieces(&mut self, request: &Request, start: usize, bytes: &[u8]) {
+    fn push_pieces(&mut self, request: &NbdRequest, start: usize, bytes: &[u8]) {
         let mut at = 0;
         while at < bytes.len() {
             let stop = ((start + at) / STATUS_UNIT * STATUS_UNIT + STATUS_UNIT - start).min(bytes.len());

@@ -6,7 +6,7 @@ use super::random::Random;
 use openraid_nbd::client::{
     ClientError, ClientEvent, ClientHandshake, ClientOptions, ClientSession, ClientTransmission, ReplyEvent, Violation,
 };
-use openraid_nbd::{Cookie, Request};
+use openraid_nbd::{Cookie, NbdRequest};
 
 /// The way in which bytes are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +45,7 @@ enum Phase {
 /// A client that sends all its requests together, as early as possible.
 pub struct PipeClient {
     phase: Phase,
-    requests: Vec<(Request, Vec<u8>)>,
+    requests: Vec<(NbdRequest, Vec<u8>)>,
     table: Table,
     inbox: Vec<u8>,
     /// The destination of announced data that are still to come: request, offset, length.
@@ -58,7 +58,7 @@ pub struct PipeClient {
 }
 
 impl PipeClient {
-    pub fn new(options: ClientOptions, requests: Vec<(Request, Vec<u8>)>) -> Self {
+    pub fn new(options: ClientOptions, requests: Vec<(NbdRequest, Vec<u8>)>) -> Self {
         let handshake = ClientHandshake::start(options).expect("sensible options");
         Self {
             phase: Phase::Negotiating(handshake),

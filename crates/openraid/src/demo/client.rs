@@ -8,7 +8,7 @@ use std::time::Duration;
 use openraid_nbd::client::{
     ClientEvent, ClientHandshake, ClientOptions, ClientTransmission, Goal, Pending, PendingTable, ReplyEvent,
 };
-use openraid_nbd::{Command, Cookie, Request};
+use openraid_nbd::{Cookie, NbdCommand, NbdRequest};
 use openraid_units::{ArrayOffset, Bytes};
 
 /// A server that does not answer for this long is not waited for.
@@ -77,7 +77,7 @@ impl DemoClient {
     /// # Errors
     /// In words.
     pub fn read(&mut self, offset: u64, len: usize) -> Result<Vec<u8>, String> {
-        self.call(Command::Read { dont_fragment: false }, offset, len, &[])
+        self.call(NbdCommand::Read { dont_fragment: false }, offset, len, &[])
     }
 
     /// Write.
@@ -85,7 +85,7 @@ impl DemoClient {
     /// # Errors
     /// In words.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), String> {
-        self.call(Command::Write { fua: false }, offset, bytes.len(), bytes).map(drop)
+        self.call(NbdCommand::Write { fua: false }, offset, bytes.len(), bytes).map(drop)
     }
 
     /// Make everything durable.
@@ -93,13 +93,17 @@ impl DemoClient {
     /// # Errors
     /// In words.
     pub fn flush(&mut self) -> Result<(), String> {
-        self.call(Command::Flush, 0, 0, &[]).map(drop)
+        self.call(NbdCommand::Flush, 0, 0, &[]).map(drop)
     }
 
-    fn call(&mut self, command: Command, offset: u64, len: usize, payload: &[u8]) -> Result<Vec<u8>, String> {
+    fn call(&mut self, command: NbdCommand, offset: u64, len: usize, payload: &[u8]) -> Result<Vec<u8>, String> {
         self.cookies += 1;
-        let request =
-            Request { cookie: Cookie(self.cookies), command, offset: ArrayOffset(offset), length: Bytes(len as u64) };
+        let request = NbdRequest {
+            cookie: Cookie(self.cookies),
+            command,
+            offset: ArrayOffset(offset),
+            length: Bytes(len as u64),
+        };
         let header = self.transmission.encode(&request).map_err(|error| error.to_string())?;
         let sent = self.stream.write_all(&header).and_then(|()| self.stream.write_all(payload));
         sent.map_err(|error| format!("the server takes nothing: {error}"))?;

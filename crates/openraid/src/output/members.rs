@@ -147,11 +147,11 @@ fn missing_of(error: &openraid_core::array::assemble::AssembleError) -> Vec<u16>
 fn unplanned(member: &ProbedMember, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
     let superblock = member.look.superblock.as_ref().expect("members of a set have superblocks");
     let verdict = match set.newest.roles.get(superblock.dev_number) {
-        openraid_format::Role::Active(_) if superblock.events.saturating_add(1) < set.newest.events => {
+        openraid_format::DeviceRole::Active(_) if superblock.events.saturating_add(1) < set.newest.events => {
             Membership::Stale { events: superblock.events, newest: set.newest.events }
         }
-        openraid_format::Role::Active(slot) => Membership::Member(slot),
-        openraid_format::Role::Spare => Membership::Spare,
+        openraid_format::DeviceRole::Active(slot) => Membership::Member(slot),
+        openraid_format::DeviceRole::Spare => Membership::Spare,
         _ => Membership::Failed,
     };
     of_verdict(member, verdict, set, members)

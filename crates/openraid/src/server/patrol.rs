@@ -266,7 +266,7 @@ mod tests {
     fn a_device_whose_medium_the_kernel_does_not_say_is_read() {
         let path = std::env::temp_dir().join(format!("openraid-medium-{}", std::process::id()));
         std::fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
-        let member = openraid_sys::Member::open(&path, Use::Examine, Direct::Never).expect("it opens");
+        let member = openraid_sys::MemberFile::open(&path, Use::Examine, Direct::Never).expect("it opens");
         std::fs::remove_file(&path).expect("it is there");
         let device = |rotational| openraid_sys::Facts { block_device: true, rotational, ..member.facts().clone() };
         let left_out = |rotational| why_left_out(crate::members::spins_by(&device(rotational)), false).is_some();

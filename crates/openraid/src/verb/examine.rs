@@ -1,7 +1,7 @@
 //! `openraid examine`: prints the metadata of a member. Nothing is written, even if a server uses the member.
 
 use openraid_core::array::assemble::PplArea;
-use openraid_format::{md0_lba, BitmapHeader, ForeignKind, Role, Superblock};
+use openraid_format::{md0_lba, BitmapHeader, DeviceRole, ForeignKind, Superblock};
 use openraid_runtime::member::{MemberSpec, ProbedMember, Signature};
 use openraid_status::ReshapeModel;
 use openraid_sys::Use;
@@ -317,7 +317,7 @@ fn superblock_body(superblock: &Superblock, (version, super_offset_sectors): (St
         device_uuid: superblock.device_uuid.to_string(),
         role: role_text(superblock.role()),
         slot: match superblock.role() {
-            Role::Active(slot) => Some(slot.0),
+            DeviceRole::Active(slot) => Some(slot.0),
             _ => None,
         },
         events: superblock.events,
@@ -393,19 +393,19 @@ fn ppl_text(area: &PplArea) -> String {
     }
 }
 
-fn role_text(role: Role) -> String {
+fn role_text(role: DeviceRole) -> String {
     match role {
-        Role::Active(slot) => format!("slot {slot}"),
-        Role::Spare => "spare".into(),
-        Role::Faulty => "faulty".into(),
-        Role::Journal => "journal".into(),
+        DeviceRole::Active(slot) => format!("slot {slot}"),
+        DeviceRole::Spare => "spare".into(),
+        DeviceRole::Faulty => "faulty".into(),
+        DeviceRole::Journal => "journal".into(),
     }
 }
 
 /// mdadm's form: A for a slot with a member, '.' for a vacant slot, R for a slot whose replacement is being filled.
 fn role_map(superblock: &Superblock) -> String {
     let count =
-        |slot: u16| superblock.roles.iter().filter(|role| matches!(role, Role::Active(s) if s.0 == slot)).count();
+        |slot: u16| superblock.roles.iter().filter(|role| matches!(role, DeviceRole::Active(s) if s.0 == slot)).count();
     (0..superblock.raid_disks)
         .map(|slot| match count(slot) {
             0 => '.',

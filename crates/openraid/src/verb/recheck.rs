@@ -12,7 +12,7 @@ use openraid_core::array::assemble::AssembleOptions;
 use openraid_core::array::BadRange;
 use openraid_core::geometry::Geometry;
 use openraid_core::scrub::{ScrubEnd, ScrubMode, ScrubOutcome, ScrubStatus};
-use openraid_format::{BadBlockTable, FeatureMap, Role, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_format::{BadBlockTable, DeviceRole, FeatureMap, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::Nesting;
 use openraid_runtime::ServiceHandle;
@@ -168,7 +168,7 @@ fn read_again(
 /// The places of a range's rows on all members.
 fn parts_of_rows(set: &SetPlan, probed: &[ProbedMember], place: usize, range: BadRange) -> Vec<(usize, BadRange)> {
     let slot_of = |place: usize| match probed[place].look.superblock.as_ref().map(Superblock::role) {
-        Some(Role::Active(slot)) => Some(slot),
+        Some(DeviceRole::Active(slot)) => Some(slot),
         _ => None,
     };
     let place_of = |slot: Slot| set.members.iter().copied().find(|place| slot_of(*place) == Some(slot));
@@ -239,7 +239,7 @@ fn disagrees(set: &SetPlan, result: &ScrubStatus, entry: &RecheckedEntry) -> boo
     let Ok(plan) = &set.plan else { return true };
     let slot = plan.members.iter().find(|member| member.drive == sets::number(entry.place));
     let slot = slot.map(|slot| slot.superblock.role());
-    let (Some(Role::Active(slot)), range) = (slot, entry.range()) else { return true };
+    let (Some(DeviceRole::Active(slot)), range) = (slot, entry.range()) else { return true };
     let ranges: Vec<(u64, u64)> = match &plan.geometry {
         Geometry::Mirror(mirror) => {
             bad_blocks::in_set(mirror, slot, range).into_iter().map(|(from, to, _)| (from, to)).collect()
@@ -290,7 +290,7 @@ fn log_of(superblock: &Superblock, entries: &[&RecheckedEntry]) -> Result<(Drive
     let (log, at) = log.ok_or_else(|| Failure::failed("it has no bad-block log"))?;
     let mut table = BadBlockTable::new();
     for entry in entries.iter().filter(|entry| entry.stays.is_some()) {
-        let range = openraid_format::BadRange {
+        let range = openraid_format::BadBlockRange {
             start: superblock.data_offset + Sectors(entry.at_sector),
             len: Sectors(entry.sectors),
         };

@@ -214,7 +214,7 @@ fn member_changes(set: &SetPlan, probed: &[ProbedMember]) -> Vec<SuperblockChang
     let in_slot = |place: &usize| {
         let member =
             assembly(set).and_then(|plan| plan.members.iter().find(|member| member.drive == sets::number(*place)));
-        member.is_some_and(|member| matches!(member.superblock.role(), openraid_format::Role::Active(_)))
+        member.is_some_and(|member| matches!(member.superblock.role(), openraid_format::DeviceRole::Active(_)))
     };
     places.sort_by_key(in_slot);
     let changes = places.iter().filter_map(|place| {

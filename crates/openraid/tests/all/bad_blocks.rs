@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::support::{noise, read_at, write_at, Lab};
-use openraid_format::{BadBlockTable, BadRange, FeatureMap, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_format::{BadBlockRange, BadBlockTable, FeatureMap, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_units::{DriveLba, Sectors};
 
 const SUPERBLOCK: u64 = 4096;
@@ -24,7 +24,7 @@ fn log(lab: &Lab, member: &str, entries: &[(u64, u64)]) {
     let mut table = BadBlockTable::new();
     for (from, len) in entries {
         table
-            .push(BadRange { start: DriveLba(superblock.data_offset.get() + from), len: Sectors(*len) })
+            .push(BadBlockRange { start: DriveLba(superblock.data_offset.get() + from), len: Sectors(*len) })
             .expect("room");
     }
     let mut bytes = vec![0; usize::from(place.size) * 512];

@@ -12,7 +12,7 @@ use super::offers::{Catalog, Offers, StatusCache};
 use super::stream;
 use super::wire::{BytesDestination, CommandPayload, ConnectionRole, HostCommand, ProtocolState, WireEvent, WireStep};
 use super::{Exports, Shared};
-use crate::hosts::{HostRequest, Payload, RequestOwner};
+use crate::hosts::{HostPayload, HostRequest, RequestOwner};
 use crate::limits::{
     GATHERED_READ_BYTES_MAX, INBOX_BYTES, RECEIVE_BYTES_MAX, RECEIVE_BYTES_SCARCE, SMALL_REQUEST_BYTES_MAX,
     SOCKET_BUFFER_BYTES, TAILS_BYTES_MAX,
@@ -252,23 +252,23 @@ impl Batch<'_> {
     #[inline]
     fn take(&mut self, connection: &mut Connection, command: HostCommand, base: usize, shared: &mut Shared) {
         let payload = match &command.payload {
-            CommandPayload::None => Payload::None,
+            CommandPayload::None => HostPayload::None,
             CommandPayload::Received(range) => {
                 self.keep = base + range.end;
-                Payload::Inbox(base + range.start)
+                HostPayload::Inbox(base + range.start)
             }
             CommandPayload::Awaited => {
                 let count = (self.end - self.at).min(connection.wire.payload_left() as usize);
                 connection.early = EarlyPayload::new(&self.inbox[self.at..self.at + count]);
                 self.at += count;
                 self.early += count;
-                Payload::Stream
+                HostPayload::Stream
             }
             CommandPayload::OnePiece if command.len > GATHERED_READ_BYTES_MAX => {
                 connection.turn = Turn::Held(command);
                 return self.start_held(connection, shared);
             }
-            CommandPayload::OnePiece => Payload::Gathered(Vec::new()),
+            CommandPayload::OnePiece => HostPayload::Gathered(Vec::new()),
         };
         self.submit(connection, &command, payload, shared);
     }
@@ -279,7 +279,7 @@ impl Batch<'_> {
             return;
         }
         if let Turn::Held(command) = std::mem::take(&mut connection.turn) {
-            let token = self.submit(connection, &command, Payload::Alone, shared);
+            let token = self.submit(connection, &command, HostPayload::Alone, shared);
             connection.turn = Turn::Alone(token);
         }
     }
@@ -289,7 +289,7 @@ impl Batch<'_> {
         &self,
         connection: &mut Connection,
         command: &HostCommand,
-        payload: Payload,
+        payload: HostPayload,
         shared: &mut Shared,
     ) -> Token {
         let HostCommand { id, kind, offset, len, .. } = *command;

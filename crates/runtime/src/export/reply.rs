@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::output::{SendResult, SentTransfer};
 use super::wire::{DataPart, Ending};
 use super::{Exports, Shared};
-use crate::hosts::{HostRequest, Payload};
+use crate::hosts::{HostPayload, HostRequest};
 use crate::slab::SlabKey;
 
 impl Exports {
@@ -26,10 +26,10 @@ impl Exports {
         let host = shared.hosts.get(transfer.token);
         let (first, len) = (transfer.offset as usize, transfer.len as usize);
         let bytes = match &host.payload {
-            Payload::Inbox(start) => &self.inbox[start + first..start + first + len],
-            Payload::Stash(bytes) => &bytes[first..first + len],
-            Payload::Stream => return self.stream_to(key, transfer, shared),
-            Payload::None | Payload::Own(_) | Payload::Gathered(_) | Payload::Alone => {
+            HostPayload::Inbox(start) => &self.inbox[start + first..start + first + len],
+            HostPayload::Stash(bytes) => &bytes[first..first + len],
+            HostPayload::Stream => return self.stream_to(key, transfer, shared),
+            HostPayload::None | HostPayload::Own(_) | HostPayload::Gathered(_) | HostPayload::Alone => {
                 panic!("bug: the engine asks for payload that it has: {transfer:?}")
             }
         };
@@ -54,15 +54,15 @@ impl Exports {
         let all = DataPart { offset: 0, len: host.len, last: true };
         let mut gathered = Vec::new();
         let announced = match &mut host.payload {
-            Payload::Gathered(pieces) if !transfer.last => {
+            HostPayload::Gathered(pieces) if !transfer.last => {
                 pieces.extend_from_slice(shared.pool.slice(range));
                 return shared.control.transfer_done(transfer.tag, Ok(()));
             }
-            Payload::Gathered(pieces) => {
+            HostPayload::Gathered(pieces) => {
                 gathered = std::mem::take(pieces);
                 Some(all)
             }
-            Payload::Alone => (transfer.offset == 0).then_some(all),
+            HostPayload::Alone => (transfer.offset == 0).then_some(all),
             _ => {
                 let (offset, len) = (u64::from(transfer.offset), u64::from(transfer.len));
                 Some(DataPart { offset, len, last: transfer.last })

@@ -77,21 +77,21 @@ fn syndromes_are_generated_updated_and_checked_as_by_hand_on_few_and_many_column
         go(&mut pool, JobKind::Generate, Some(p), Some(q), &columns);
         assert_eq!((block(&pool, p), block(&pool, q)), (by_hand_p, by_hand_q));
         for (p, q) in [(Some(p), Some(q)), (Some(p), None), (None, Some(q))] {
-            assert_eq!(go(&mut pool, JobKind::Check, p, q, &columns), Verdict::Match);
+            assert_eq!(go(&mut pool, JobKind::Check, p, q, &columns), ParityVerdict::Match);
         }
         // Block 50 takes the place of block 1.
         go(&mut pool, JobKind::Update, Some(p), None, &[column(1, 50, 1)]);
         go(&mut pool, JobKind::Update, None, Some(q), &[column(1, 50, 1)]);
         let mut now = columns.clone();
         now[1] = column(1, 50, 0);
-        assert_eq!(go(&mut pool, JobKind::Check, Some(p), Some(q), &now), Verdict::Match);
+        assert_eq!(go(&mut pool, JobKind::Check, Some(p), Some(q), &now), ParityVerdict::Match);
         go(&mut pool, JobKind::Update, Some(p), Some(q), &[column(1, 1, 50)]);
         assert_eq!((block(&pool, p), block(&pool, q)), syndromes(&pool, &columns));
         let at = PoolRange::new(place(1) + Bytes(700), Bytes(1));
         pool.slice_mut(at)[0] ^= 1;
-        assert_eq!(go(&mut pool, JobKind::Check, Some(p), Some(q), &columns), Verdict::ColumnWrong(1));
-        assert_eq!(go(&mut pool, JobKind::Check, Some(p), None, &columns), Verdict::Unknown);
-        assert_eq!(go(&mut pool, JobKind::Check, None, Some(q), &columns), Verdict::Unknown);
+        assert_eq!(go(&mut pool, JobKind::Check, Some(p), Some(q), &columns), ParityVerdict::ColumnWrong(1));
+        assert_eq!(go(&mut pool, JobKind::Check, Some(p), None, &columns), ParityVerdict::Unknown);
+        assert_eq!(go(&mut pool, JobKind::Check, None, Some(q), &columns), ParityVerdict::Unknown);
     }
 }
 
@@ -127,12 +127,12 @@ fn copies_are_judged_by_majority_and_copied_by_bytes() {
     let judge = |pool: &mut FramePool, columns: &[JobColumn]| {
         run(kernels, pool, &job(JobKind::Compare, None, None, columns), columns)
     };
-    assert_eq!(judge(&mut pool, &three), Verdict::Match);
+    assert_eq!(judge(&mut pool, &three), ParityVerdict::Match);
     pool.slice_mut(PoolRange::new(place(1) + Bytes(513), Bytes(1)))[0] ^= 8;
-    assert_eq!(judge(&mut pool, &three), Verdict::ColumnWrong(1));
-    assert_eq!(judge(&mut pool, &three[..2]), Verdict::Unknown);
+    assert_eq!(judge(&mut pool, &three), ParityVerdict::ColumnWrong(1));
+    assert_eq!(judge(&mut pool, &three[..2]), ParityVerdict::Unknown);
     pool.slice_mut(PoolRange::new(place(2), Bytes(1)))[0] ^= 8;
-    assert_eq!(judge(&mut pool, &three), Verdict::Unknown);
+    assert_eq!(judge(&mut pool, &three), ParityVerdict::Unknown);
 
     let odd = [JobColumn { index: 0, at: PoolOffset(5), old: PoolOffset(20_001) }];
     let short = ParityJob { len: 3, ..job(JobKind::Copy, None, None, &odd) };

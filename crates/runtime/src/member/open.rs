@@ -15,7 +15,7 @@ use openraid_core::events::DriveInfo;
 use openraid_format::Superblock;
 use openraid_nbd::{NbdUri, Transport};
 use openraid_sys::{
-    clock, DeviceNames, Direct, Epoll, Events, FramePool, Member, MemberError, PoolOptions, PoolRange, Use,
+    clock, DeviceNames, Direct, Epoll, Events, FramePool, MemberError, MemberFile, PoolOptions, PoolRange, Use,
 };
 use openraid_units::{Bytes, DriveId, DriveLba, Instant, Nanos, PoolOffset, Tag, TagKind};
 
@@ -61,7 +61,7 @@ impl OpenOptions {
 #[derive(Debug)]
 pub enum Medium {
     /// A file or block device.
-    Disk(Arc<Member>),
+    Disk(Arc<MemberFile>),
     /// Memory.
     Ram(RamDisk),
     /// An export of another server.
@@ -126,7 +126,7 @@ impl OpenedMember {
 #[derive(Debug)]
 pub struct Storage {
     member: String,
-    file: Arc<Member>,
+    file: Arc<MemberFile>,
 }
 
 impl Storage {
@@ -218,7 +218,7 @@ pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, Ope
 }
 
 /// Receives the result of each attempt to open a file or device.
-type Tell<'a> = &'a dyn Fn(&Result<Member, MemberError>);
+type Tell<'a> = &'a dyn Fn(&Result<MemberFile, MemberError>);
 
 /// The same, with a receiver of the attempts.
 fn open_telling(spec: &MemberSpec, options: OpenOptions, tried: Tell) -> Result<OpenedMember, OpenError> {
@@ -249,10 +249,10 @@ fn open_telling(spec: &MemberSpec, options: OpenOptions, tried: Tell) -> Result<
     Ok(OpenedMember { spec: spec.clone(), info, notes, medium })
 }
 
-fn open_patiently(path: &Path, options: OpenOptions, tried: Tell) -> Result<Member, MemberError> {
+fn open_patiently(path: &Path, options: OpenOptions, tried: Tell) -> Result<MemberFile, MemberError> {
     let begun = clock::now();
     loop {
-        let result = Member::open(path, options.usage, options.direct);
+        let result = MemberFile::open(path, options.usage, options.direct);
         tried(&result);
         let patience = match &result {
             // A holder that is not found has just left, or is about to.
@@ -444,7 +444,7 @@ fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Open
     // If the drive hangs, the thread hangs with it: a thread cannot be recalled from the kernel.
     let spawned = thread::Builder::new().name("open-member".into()).spawn(move || {
         // The channel has room for the first message; later ones are not needed.
-        let tell = |result: &Result<Member, MemberError>| {
+        let tell = |result: &Result<MemberFile, MemberError>| {
             let refused = result.as_ref().err().filter(|error| is_in_use(error)).cloned();
             *held_of_thread.lock().unwrap_or_else(PoisonError::into_inner) = refused;
             let _ = first.try_send(());

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
-use openraid_sys::{FramePool, Member, MemberSlot, PoolRange};
+use openraid_sys::{FramePool, MemberFile, MemberSlot, PoolRange};
 use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Instant, Nanos, Sectors, Tag};
 
 use super::remote::EndedCommand;
@@ -71,7 +71,7 @@ pub struct PacedMember {
 pub enum Store {
     Memory(SparseMemory),
     /// In a file or on a device.
-    File(Arc<Member>),
+    File(Arc<MemberFile>),
 }
 
 impl std::fmt::Debug for PacedMember {
@@ -95,7 +95,7 @@ impl PacedMember {
     ///
     /// # Errors
     /// In words: no such profile, or a size that does not fit.
-    pub fn new(spec: &ModelSpec, file: Option<Arc<Member>>) -> Result<Self, String> {
+    pub fn new(spec: &ModelSpec, file: Option<Arc<MemberFile>>) -> Result<Self, String> {
         let profile = profile(&spec.profile)?;
         let whole = profile.sectors();
         let content = file.as_ref().map_or(whole, |file| file.facts().size);
@@ -132,7 +132,7 @@ impl PacedMember {
 
     /// The file with its content, if there is one.
     #[must_use]
-    pub fn file(&self) -> Option<&Member> {
+    pub fn file(&self) -> Option<&MemberFile> {
         match &self.store {
             Store::Memory(_) => None,
             Store::File(file) => Some(file),

@@ -267,7 +267,7 @@ fn read_bad_blocks(
         Ok(table) => {
             // The log counts from the start of the drive; the core counts from the start of the data area.
             let in_data = table.ranges().iter().filter(|range| range.start >= superblock.data_offset);
-            let shift = |range: &openraid_format::BadRange| BadRange {
+            let shift = |range: &openraid_format::BadBlockRange| BadRange {
                 at: MemberLba((range.start - superblock.data_offset).get()),
                 len: range.len,
             };

@@ -5,7 +5,7 @@
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
-use openraid_format::{JournalArrayState, MdLevel, Role, Superblock, Uuid};
+use openraid_format::{DeviceRole, JournalArrayState, MdLevel, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, Sectors};
 
 use super::{ServiceHandle, StartError};
@@ -193,7 +193,7 @@ impl ServiceHandle {
         mut spans: Vec<(Superblock, StartedArray)>,
     ) -> Result<StartedArray, (StartError, Vec<StartedArray>)> {
         let role = |superblock: &Superblock| match superblock.role() {
-            Role::Active(slot) => slot.0,
+            DeviceRole::Active(slot) => slot.0,
             _ => u16::MAX,
         };
         spans.sort_by_key(|(superblock, _)| role(superblock));

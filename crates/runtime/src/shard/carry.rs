@@ -6,7 +6,7 @@ use openraid_units::Bytes;
 
 use super::{ServiceEvent, Shard};
 use crate::export::Shared;
-use crate::hosts::{Payload, RequestOwner};
+use crate::hosts::{HostPayload, RequestOwner};
 use crate::jobs;
 
 impl Shard {
@@ -88,14 +88,14 @@ fn own_transfer(transfer: &Transfer, shared: &mut Shared) {
     let range = PoolRange::new(transfer.at, Bytes(u64::from(transfer.len)));
     let (first, len) = (transfer.offset as usize, transfer.len as usize);
     let host = shared.hosts.get(transfer.token);
-    let Payload::Own(bytes) = &mut host.payload else { panic!("bug: an own request without its bytes: {host:?}") };
+    let HostPayload::Own(bytes) = &mut host.payload else { panic!("bug: an own request without its bytes: {host:?}") };
     match transfer.direction {
         Direction::FromHost => shared.pool.slice_mut(range).copy_from_slice(&bytes[first..first + len]),
         Direction::ToHost => bytes[first..first + len].copy_from_slice(shared.pool.slice(range)),
     }
     if transfer.last && transfer.direction == Direction::ToHost {
         let host = shared.hosts.remove(transfer.token);
-        if let (RequestOwner::Service(waiter), Payload::Own(bytes)) = (host.owner, host.payload) {
+        if let (RequestOwner::Service(waiter), HostPayload::Own(bytes)) = (host.owner, host.payload) {
             // The caller may have gone.
             let _ = waiter.send(Ok(bytes));
         }

@@ -10,7 +10,7 @@ use super::drives::DriveView;
 use super::order::{Answer, ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
 use super::Shard;
 use crate::export::{check_offer, Offer, Shared};
-use crate::hosts::{HostRequest, Payload, RequestOwner};
+use crate::hosts::{HostPayload, HostRequest, RequestOwner};
 use crate::member::OpenedMember;
 use crate::slab::SlabKey;
 
@@ -168,12 +168,12 @@ impl Shard {
     fn own_request(&mut self, array: ArrayId, request: OwnRequest, answer: Answer<Result<Vec<u8>, ReplyStatus>>) {
         let (kind, offset, len, payload) = match request {
             OwnRequest::Read { offset, len } => {
-                (RequestKind::Read, offset, u64::from(len), Payload::Own(vec![0; len as usize]))
+                (RequestKind::Read, offset, u64::from(len), HostPayload::Own(vec![0; len as usize]))
             }
             OwnRequest::Write { offset, bytes, fua } => {
-                (RequestKind::Write { fua }, offset, bytes.len() as u64, Payload::Own(bytes))
+                (RequestKind::Write { fua }, offset, bytes.len() as u64, HostPayload::Own(bytes))
             }
-            OwnRequest::Flush => (RequestKind::Flush, 0, 0, Payload::None),
+            OwnRequest::Flush => (RequestKind::Flush, 0, 0, HostPayload::None),
         };
         let offset = ArrayOffset(offset);
         let host = HostRequest { owner: RequestOwner::Service(answer), id: 0, kind, offset, len, payload, sent: 0 };

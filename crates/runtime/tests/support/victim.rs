@@ -59,7 +59,7 @@ impl Victim {
         let size = client.session().size.get();
         let piece = vec![7; 4 << 20];
         for at in (0..size - (4 << 20)).step_by(4 << 20) {
-            let write = openraid_nbd::Command::Write { fua: false };
+            let write = openraid_nbd::NbdCommand::Write { fua: false };
             assert_eq!(client.call(write, at, 4 << 20, &piece).result, Ok(()));
         }
         client.disconnect();

@@ -2,11 +2,11 @@
 //! itself, and takes no memory after its start. Reads return no data, and checks always match.
 
 use crate::rig::RigOptions;
-use crate::shape::Shape;
+use crate::shape::ArrayShape;
 use crate::world::arrays::plan_new;
 use openraid_core::actions::{Actions, Direction, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, Policy, WriteCache};
-use openraid_core::events::{BlockRequest, Completion, DriveInfo, QueueFull, RequestKind, Verdict};
+use openraid_core::events::{BlockRequest, Completion, DriveInfo, ParityVerdict, QueueFull, RequestKind};
 use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::Controller;
 use openraid_format::{JournalSuperblock, Uuid};
@@ -64,7 +64,7 @@ impl NullMachine {
     /// # Panics
     /// The array cannot be created.
     #[must_use]
-    pub fn with_array(shape: &Shape, limits: &Limits, member_data: Sectors) -> (Self, ArrayId) {
+    pub fn with_array(shape: &ArrayShape, limits: &Limits, member_data: Sectors) -> (Self, ArrayId) {
         Self::on_drives(shape, limits, member_data, false)
     }
 
@@ -73,7 +73,7 @@ impl NullMachine {
     /// # Panics
     /// The array cannot be created.
     #[must_use]
-    pub fn on_drives(shape: &Shape, limits: &Limits, member_data: Sectors, rotational: bool) -> (Self, ArrayId) {
+    pub fn on_drives(shape: &ArrayShape, limits: &Limits, member_data: Sectors, rotational: bool) -> (Self, ArrayId) {
         let mut machine = Self::new(limits).unwrap_or_else(|error| panic!("{error}"));
         // The first megabytes are for metadata.
         let capacity = member_data + Sectors::mib(256);
@@ -217,9 +217,9 @@ impl NullMachine {
         }
         for job in &self.actions.jobs {
             let verdict = match job.kind {
-                JobKind::Check | JobKind::Compare => Verdict::Match,
-                JobKind::Checksum => Verdict::Checksum(0),
-                JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => Verdict::Done,
+                JobKind::Check | JobKind::Compare => ParityVerdict::Match,
+                JobKind::Checksum => ParityVerdict::Checksum(0),
+                JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => ParityVerdict::Done,
             };
             self.controller.complete(Completion::Job { tag: job.tag, verdict });
         }

@@ -16,7 +16,7 @@ use super::scenario::{draw_shape, Action, ControllerEnd, Extras, Mode, Scenario,
 use super::worded::worded;
 use crate::random::Random;
 use crate::rig::Loss;
-use crate::shape::Shape;
+use crate::shape::ArrayShape;
 
 /// The source of the random draws of such a run.
 const CHANGING: u64 = 241;
@@ -130,7 +130,7 @@ impl Scenario {
     }
 }
 
-fn draw_changeable(random: &mut Random) -> Shape {
+fn draw_changeable(random: &mut Random) -> ArrayShape {
     let shape = loop {
         let (shape, spans) = draw_shape(random);
         let fits = match shape.level {
@@ -144,7 +144,7 @@ fn draw_changeable(random: &mut Random) -> Shape {
     };
     // Small chunks: a small array has many positions.
     let chunk = *random.pick(&[4, 4, 8, 16, 64].map(Sectors::kib));
-    Shape { chunk, data: chunk * random.between(6, 60), unequal: false, ..shape }
+    ArrayShape { chunk, data: chunk * random.between(6, 60), unequal: false, ..shape }
 }
 
 fn wish(random: &mut Random) -> ShapeWish {

@@ -9,11 +9,11 @@
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::FoundJournal;
 use openraid_core::array::assemble::{Candidate, PplArea};
-use openraid_core::events::{DriveError, Verdict};
+use openraid_core::events::{DriveError, ParityVerdict};
 #[cfg(feature = "planted")]
 use openraid_core::planted::Flaw;
 use openraid_format::{
-    superblock_lba, JournalRecord, MinorVersion, PplEntry, PplHeader, Role, Superblock, BITMAP_HEADER_BYTES,
+    superblock_lba, DeviceRole, JournalRecord, MinorVersion, PplEntry, PplHeader, Superblock, BITMAP_HEADER_BYTES,
     JOURNAL_BLOCK_BYTES, JOURNAL_RING_START, PPL_HEADER_SECTORS,
 };
 use openraid_parity::Kernels;
@@ -330,7 +330,7 @@ impl PlantedBug {
             Bug::FailureNotRecorded => {
                 let slots = usize::from(superblock.raid_disks);
                 let seen = (0..superblock.roles.len()).filter(|place| {
-                    matches!(superblock.roles.iter().nth(*place), Some(Role::Active(slot)) if slot.index() < slots)
+                    matches!(superblock.roles.iter().nth(*place), Some(DeviceRole::Active(slot)) if slot.index() < slots)
                 });
                 return if seen.count() < slots { Fate::Pretend } else { Fate::Do };
             }
@@ -388,9 +388,9 @@ impl PlantedBug {
 
     /// The result of a job that the engine gets.
     #[must_use]
-    pub fn verdict(&self, kind: JobKind, found: Verdict) -> Verdict {
+    pub fn verdict(&self, kind: JobKind, found: ParityVerdict) -> ParityVerdict {
         match kind {
-            JobKind::Check | JobKind::Compare if self.bug == Bug::BlindPatrol => Verdict::Match,
+            JobKind::Check | JobKind::Compare if self.bug == Bug::BlindPatrol => ParityVerdict::Match,
             _ => found,
         }
     }

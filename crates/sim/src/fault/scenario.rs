@@ -16,7 +16,7 @@ use super::phase::Phase;
 use crate::drive::{DriveSpec, FreshContent, Latency};
 use crate::random::Random;
 use crate::rig::{Loss, BEFORE_DATA};
-use crate::shape::{Blocks, Shape};
+use crate::shape::{ArrayShape, Blocks};
 
 /// Least number of steps of a run.
 const STEPS_LEAST: u64 = 4;
@@ -243,7 +243,7 @@ pub struct Scenario {
     /// The allowed faults.
     pub mode: Mode,
     /// The array, or each span.
-    pub shape: Shape,
+    pub shape: ArrayShape,
     /// Spans of a nested array; one means that the array is not nested.
     pub spans: u16,
     /// Whether the array has a write-intent bitmap.
@@ -373,29 +373,29 @@ impl Scenario {
     }
 }
 
-pub(super) fn draw_shape(random: &mut Random) -> (Shape, u16) {
+pub(super) fn draw_shape(random: &mut Random) -> (ArrayShape, u16) {
     let chunk = *random.pick(&[4, 4, 8, 16, 32, 64].map(Sectors::kib));
     let mut between = |least, most| u16::try_from(random.between(least, most)).expect("few members");
     let (mut shape, spans) = match between(0, 99) {
-        0..=2 => (Shape::new(Level::Passthrough, 0, 1, Sectors(0)), 1),
-        3..=5 => (Shape::new(Level::Linear, 0, between(1, 3), Sectors(0)), 1),
-        6..=10 => (Shape::new(Level::Raid0, 2, between(1, 4), chunk), 1),
-        11..=22 => (Shape::raid1(between(1, 4)), 1),
+        0..=2 => (ArrayShape::new(Level::Passthrough, 0, 1, Sectors(0)), 1),
+        3..=5 => (ArrayShape::new(Level::Linear, 0, between(1, 3), Sectors(0)), 1),
+        6..=10 => (ArrayShape::new(Level::Raid0, 2, between(1, 4), chunk), 1),
+        11..=22 => (ArrayShape::raid1(between(1, 4)), 1),
         23..=36 => {
             let layouts = [0x102, 0x201, 0x1_0201, 0x103, 0x301, 0x1_0301, 0x202];
             let layout = layouts[usize::from(between(0, 6))];
             let copies = if layout == 0x202 { 4 } else { u64::from(layout & 3).max(u64::from(layout >> 8 & 3)) };
-            (Shape::raid10(layout, between(copies, copies + 2), chunk), 1)
+            (ArrayShape::raid10(layout, between(copies, copies + 2), chunk), 1)
         }
-        37..=41 => (Shape::new(Level::Raid4, 0, between(3, 5), chunk), 1),
-        42..=65 => (Shape::new(Level::Raid5, u32::from(between(0, 5)), between(2, 6), chunk), 1),
+        37..=41 => (ArrayShape::new(Level::Raid4, 0, between(3, 5), chunk), 1),
+        42..=65 => (ArrayShape::new(Level::Raid5, u32::from(between(0, 5)), between(2, 6), chunk), 1),
         66..=88 => {
             let layouts = [0, 1, 2, 2, 3, 4, 5, 8, 9, 10, 16, 17, 18, 19, 20];
-            (Shape::new(Level::Raid6, layouts[usize::from(between(0, 14))], between(4, 7), chunk), 1)
+            (ArrayShape::new(Level::Raid6, layouts[usize::from(between(0, 14))], between(4, 7), chunk), 1)
         }
-        89..=92 => (Shape::raid5(between(3, 4), chunk), between(2, 3)),
-        93..=96 => (Shape::raid6(between(4, 5), chunk), between(2, 3)),
-        _ => (Shape::raid1(2), between(2, 3)),
+        89..=92 => (ArrayShape::raid5(between(3, 4), chunk), between(2, 3)),
+        93..=96 => (ArrayShape::raid6(between(4, 5), chunk), between(2, 3)),
+        _ => (ArrayShape::raid1(2), between(2, 3)),
     };
     shape.blocks = *random.pick(&[Blocks::Small, Blocks::Small, Blocks::Large, Blocks::Mixed]);
     shape.data = Sectors((chunk.get() * random.between(3, 12)).max(Sectors::kib(96).get()));

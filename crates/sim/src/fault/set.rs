@@ -12,7 +12,7 @@ use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
 use openraid_core::array::assemble::{Assembly, Membership};
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::slots::SlotSet;
-use openraid_format::{PplPlace, Role, SetName, Superblock, Uuid};
+use openraid_format::{DeviceRole, PplPlace, SetName, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
 pub use change::{fields_of, Differing, SetChange};
@@ -45,7 +45,7 @@ pub struct Outer {
 }
 
 #[derive(Clone, Debug)]
-pub struct Set {
+pub struct RunSet {
     /// Its number in the running controller.
     pub array: ArrayId,
     /// Its identity; `None` for a drive without metadata.
@@ -128,7 +128,7 @@ impl MemberPlace {
     }
 }
 
-impl Set {
+impl RunSet {
     /// A set that was just started.
     #[must_use]
     pub fn new(world: &World, array: ArrayId) -> Self {
@@ -248,7 +248,8 @@ impl Set {
         self.newest = newest.events;
         // A drive with an older event count was absent and missed writes, even if the others call it a member.
         let member = |superblock: &Superblock| {
-            superblock.events + 1 >= newest.events && matches!(newest.roles.get(superblock.dev_number), Role::Active(_))
+            superblock.events + 1 >= newest.events
+                && matches!(newest.roles.get(superblock.dev_number), DeviceRole::Active(_))
         };
         self.current = members.iter().filter(|(_, superblock)| member(superblock)).map(|(drive, _)| *drive).collect();
     }
@@ -261,10 +262,10 @@ impl Set {
         let Some(newest) = newest else { return self.uuid.is_none() };
         let counts = |superblock: &&Superblock| {
             let role = newest.roles.get(superblock.dev_number);
-            let is_filled = matches!(role, Role::Active(slot) if self.fills.contains(slot));
+            let is_filled = matches!(role, DeviceRole::Active(slot) if self.fills.contains(slot));
             superblock.events + 1 >= newest.events
                 && (superblock.recovery_offset().is_none() || is_filled)
-                && matches!(role, Role::Active(_))
+                && matches!(role, DeviceRole::Active(_))
         };
         full.iter().filter(counts).count() == usize::from(self.slots())
     }

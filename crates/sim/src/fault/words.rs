@@ -8,7 +8,7 @@ use openraid_units::Sectors;
 
 use super::scenario::{Action, ControllerEnd, Scenario};
 use crate::rig::Loss;
-use crate::shape::{Blocks, Shape};
+use crate::shape::{ArrayShape, Blocks};
 use crate::words::count;
 
 impl fmt::Display for ControllerEnd {
@@ -137,7 +137,7 @@ impl fmt::Display for Action {
 }
 
 /// An array in words.
-fn array(shape: &Shape) -> String {
+fn array(shape: &ArrayShape) -> String {
     let mut text = shape.level.to_string();
     let md = shape.level.md_number().and_then(MdLevel::from_number);
     let has_layout = matches!(shape.level, Level::Raid5 | Level::Raid6 | Level::Raid10);
@@ -232,12 +232,12 @@ mod tests {
     #[test]
     fn a_run_is_named_in_the_words_of_its_user() {
         let kib = Sectors::kib;
-        let raid10 = |layout| array(&Shape { data: kib(96), ..Shape::raid10(layout, 3, kib(4)) });
+        let raid10 = |layout| array(&ArrayShape { data: kib(96), ..ArrayShape::raid10(layout, 3, kib(4)) });
         for (layout, word) in [(0x102, "n2"), (0x201, "f2"), (0x1_0301, "o3"), (0x103, "n3")] {
             let expected = format!("RAID 10 ({word}) on 3 members of 96 KiB, chunks of 4 KiB, blocks of 512 bytes");
             assert_eq!(raid10(layout), expected);
         }
-        assert_eq!(array(&Shape::raid1(2)), "RAID 1 on 2 members of 1.5 MiB, blocks of 512 bytes");
+        assert_eq!(array(&ArrayShape::raid1(2)), "RAID 1 on 2 members of 1.5 MiB, blocks of 512 bytes");
         let run = Scenario::draw(1).to_string();
         assert!(run.starts_with("seed 1, ") && !run.contains("0x") && !run.contains("Small"), "{run}");
     }

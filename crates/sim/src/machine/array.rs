@@ -8,12 +8,13 @@ use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
 use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Candidate, Membership, PlannedMember};
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_core::array::reshape_plan::{plan_reshape, PlanKind, Present};
-use openraid_core::events::{Completion, DriveInfo, Verdict};
+use openraid_core::events::{Completion, DriveInfo, ParityVerdict};
 use openraid_core::journal::JournalState;
 use openraid_core::slots::SlotSet;
 use openraid_core::Controller;
 use openraid_format::{
-    MdLevel, MemberPlacement, MinorVersion, PlacementRequest, Role, SetName, ShapeFields, Superblock, Timestamp, Uuid,
+    DeviceRole, MdLevel, MemberPlacement, MinorVersion, PlacementRequest, SetName, ShapeFields, Superblock, Timestamp,
+    Uuid,
 };
 use openraid_models::ArrayLevel;
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Nanos, Sectors, Slot, Token};
@@ -258,7 +259,7 @@ fn half_filled(plan: &mut Assembly, missing: &[u16], percent: u8) {
     for (spare, slot) in spares.zip(missing) {
         spare.verdict = Membership::Rebuilding(Slot(*slot), filled);
         spare.superblock.set_recovery_offset(Some(MemberLba(filled.get())));
-        roles.set(spare.superblock.dev_number as usize, Role::Active(Slot(*slot)));
+        roles.set(spare.superblock.dev_number as usize, DeviceRole::Active(Slot(*slot)));
     }
     plan.common.roles = roles.clone();
     for member in &mut plan.members {
@@ -370,7 +371,7 @@ impl Setup<'_> {
             self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
         }
         for job in &self.actions.jobs {
-            let verdict = if job.kind == JobKind::Compare { Verdict::Match } else { Verdict::Done };
+            let verdict = if job.kind == JobKind::Compare { ParityVerdict::Match } else { ParityVerdict::Done };
             self.controller.complete(Completion::Job { tag: job.tag, verdict });
         }
     }

@@ -10,20 +10,20 @@
 //! A step that takes no time is not an event: it happens at once.
 
 use openraid_core::actions::{Direction, DriveOp, IoClass, JobKind, ParityJob, ReplyStatus, Transfer};
-use openraid_core::events::{BlockRequest, Completion, RequestKind, Verdict};
+use openraid_core::events::{BlockRequest, Completion, ParityVerdict, RequestKind};
 use openraid_units::{ArrayOffset, Instant, Nanos, Tag, Token};
 
 use super::calendar::CalendarEntry;
 use super::gate::Passage;
 use super::station::Flight;
 use super::{HostIo, IoDone, IoKind, Machine};
-use openraid_drives::DriveModel;
+use openraid_drives::VirtualDrive;
 
 /// Limit of the bytes of a read for which it waits on its way to the host.
 const WAITING_BYTES_MAX: u64 = 64 << 10;
 
 /// Never examined: requests have no bytes.
-const NO_SUM: Verdict = Verdict::Checksum(0);
+const NO_SUM: ParityVerdict = ParityVerdict::Checksum(0);
 
 /// An event in a part that is not a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ pub(super) struct Inside {
     pub host: Nanos,
 }
 
-impl<D: DriveModel> Machine<D> {
+impl<D: VirtualDrive> Machine<D> {
     /// The work of a station at this moment. The stations of drives precede those of the lines.
     #[inline]
     pub(super) fn happen(&mut self, station: usize, due: CalendarEntry, done: &mut Vec<IoDone>) {
@@ -114,8 +114,8 @@ impl<D: DriveModel> Machine<D> {
                 self.complete(Completion::Transfer { tag, result: Ok(()) });
                 self.request_ended(slot, ReplyStatus::Ok, done);
             }
-            PartEvent::Computed => self.complete(Completion::Job { tag, verdict: Verdict::Done }),
-            PartEvent::Matched => self.complete(Completion::Job { tag, verdict: Verdict::Match }),
+            PartEvent::Computed => self.complete(Completion::Job { tag, verdict: ParityVerdict::Done }),
+            PartEvent::Matched => self.complete(Completion::Job { tag, verdict: ParityVerdict::Match }),
             PartEvent::Summed => self.complete(Completion::Job { tag, verdict: NO_SUM }),
             PartEvent::Reached => self.reached(),
             PartEvent::Answered => self.complete(Completion::Drive { tag, result: Ok(()) }),
@@ -408,7 +408,7 @@ impl<D: DriveModel> Machine<D> {
         let (columns, len) = (u64::from(job.columns_len), u64::from(job.len));
         if job.kind == JobKind::Copy {
             if self.parts.copy_picos == 0 {
-                self.complete(Completion::Job { tag: job.tag, verdict: Verdict::Done });
+                self.complete(Completion::Job { tag: job.tag, verdict: ParityVerdict::Done });
                 return;
             }
             let at = self.parity.take(self.now, Nanos(columns * len * self.parts.copy_picos / 1000));
@@ -416,10 +416,10 @@ impl<D: DriveModel> Machine<D> {
             return;
         }
         let (what, verdict) = match job.kind {
-            JobKind::Check | JobKind::Compare => (PartEvent::Matched, Verdict::Match),
+            JobKind::Check | JobKind::Compare => (PartEvent::Matched, ParityVerdict::Match),
             JobKind::Checksum => (PartEvent::Summed, NO_SUM),
             JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => {
-                (PartEvent::Computed, Verdict::Done)
+                (PartEvent::Computed, ParityVerdict::Done)
             }
         };
         let syndromes = u64::from(job.p.is_some()) + u64::from(job.q.is_some());

@@ -41,7 +41,7 @@ use door::Door;
 use flow::{Inside, MachineEvent, PartEvent};
 use gate::StreamGate;
 use journal::MachineJournal;
-use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
+use openraid_drives::{AnyDrive, DriveKit, DriveOptions, VirtualDrive};
 use parts::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
 
@@ -227,7 +227,7 @@ impl Machine {
 
 /// A station for each drive of the array, followed by a station for each device of the journal. Members are assigned to
 /// channels in turn. The devices of a journal have no channel.
-fn stations<D: DriveModel>(
+fn stations<D: VirtualDrive>(
     drives: Vec<D>,
     journal: Vec<D>,
     channels: usize,
@@ -239,7 +239,7 @@ fn stations<D: DriveModel>(
     all.map(|(number, drive)| Station::new(drive, calendar, channel_of(number))).collect()
 }
 
-impl<D: DriveModel> Machine<D> {
+impl<D: VirtualDrive> Machine<D> {
     /// A machine of these parts, with a drive for each member. `rotational` says that the drives are disks.
     ///
     /// # Errors

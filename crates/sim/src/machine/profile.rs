@@ -516,9 +516,9 @@ impl MachineSpec {
             return ReadAhead::None;
         }
         match self.controller.read_ahead {
-            openraid_models::ReadAhead::None => ReadAhead::None,
-            openraid_models::ReadAhead::Always => ReadAhead::Always,
-            openraid_models::ReadAhead::Adaptive => ReadAhead::Adaptive,
+            openraid_models::ReadAheadRule::None => ReadAhead::None,
+            openraid_models::ReadAheadRule::Always => ReadAhead::Always,
+            openraid_models::ReadAheadRule::Adaptive => ReadAhead::Adaptive,
         }
     }
 
@@ -558,7 +558,7 @@ const SECOND_SYNDROME_PERCENT: u64 = 200;
 
 /// The engine's rule for the choice of a mirror's copy.
 fn mirror_read(controller: &ControllerProfile) -> MirrorRead {
-    use openraid_models::MirrorRead as Known;
+    use openraid_models::MirrorReadRule as Known;
     match controller.mirror_read {
         Known::Primary => MirrorRead::Primary,
         Known::RoundRobin => MirrorRead::RoundRobin,

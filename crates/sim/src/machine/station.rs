@@ -9,7 +9,7 @@ use super::calendar::Calendar;
 use super::counters::MemberCounters;
 use super::parts::WayCost;
 use super::server::{BytePath, TransferCost, WorkServer};
-use openraid_drives::{CommandCounts, DriveModel};
+use openraid_drives::{CommandCounts, VirtualDrive};
 
 fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Option<DriveCommand> {
     if line.front()?.0 > now {
@@ -88,7 +88,7 @@ pub(super) struct Station<D> {
     counters: MemberCounters,
 }
 
-impl<D: DriveModel> Station<D> {
+impl<D: VirtualDrive> Station<D> {
     pub fn new(drive: D, calendar: &mut Calendar, channel: Option<usize>) -> Self {
         Self {
             sectors: drive.sectors(),

@@ -11,5 +11,5 @@ mod versions_tests;
 
 pub use content::{stamped, Content};
 pub use members::Members;
-pub use session::Session;
+pub use session::HostSession;
 pub use versions::{Mismatch, VersionStanding, VersionView, Versions};

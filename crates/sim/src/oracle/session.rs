@@ -51,7 +51,7 @@ impl Workload {
 
 /// A host with its record of writes.
 #[derive(Debug)]
-pub struct Session {
+pub struct HostSession {
     /// The array of the host.
     pub array: ArrayId,
     versions: Versions,
@@ -78,7 +78,7 @@ pub struct Session {
     pub trims: Vec<Range<u64>>,
 }
 
-impl Session {
+impl HostSession {
     /// A host of an array that contains `initial`. `cuts` says whether the power may be cut.
     ///
     /// # Panics
@@ -368,7 +368,7 @@ impl Session {
         self.versions.cut();
     }
 
-    /// Lose the results of the requests under way. The caller tells [`Session::versions_mut`] the effect on the data.
+    /// Lose the results of the requests under way. The caller tells [`HostSession::versions_mut`] the effect on the data.
     pub fn forget(&mut self) {
         self.asked.clear();
     }

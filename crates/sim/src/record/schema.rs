@@ -9,14 +9,14 @@ use openraid_core::array::assemble::{
 };
 use openraid_core::array::used_size::UsedSize;
 use openraid_core::array::BadRange;
-use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
+use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, ParityVerdict, RequestKind};
 use openraid_core::limits::Limits;
 use openraid_core::scrub::ScrubMode;
 use openraid_core::slots::SlotSet;
 use openraid_format::{
-    BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, JournalReached, JournalRecord,
-    JournalSuperblock, LogPlace, MdLevel, MinorVersion, Reshape, RingSector, Role, RoleTable, SetName, ShapeFields,
-    Superblock, SuperblockCopy, Timestamp, Unassigned, Uuid, JOURNAL_BLOCK_BYTES, ROLES_MAX,
+    BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, DeviceRole, FeatureMap, JournalReached,
+    JournalRecord, JournalSuperblock, LogPlace, MdLevel, MinorVersion, Reshape, RingSector, RoleTable, SetName,
+    ShapeFields, Superblock, SuperblockCopy, Timestamp, Unassigned, Uuid, JOURNAL_BLOCK_BYTES, ROLES_MAX,
 };
 use openraid_units::{
     ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, DriveLba, Instant, MemberLba, Nanos, Sectors, SetLba, Slot,
@@ -123,7 +123,7 @@ choice!(DriveError {
     5 => ReadOnly,
     6 => Unsupported,
 });
-choice!(Verdict {
+choice!(ParityVerdict {
     0 => Done,
     1 => Match,
     2 => PWrong,
@@ -301,7 +301,7 @@ impl Codec for RoleTable {
         }
         let mut roles = Self::new(len);
         for index in 0..len {
-            roles.set(index, Role::from_code(u16::take(input)?));
+            roles.set(index, DeviceRole::from_code(u16::take(input)?));
         }
         Ok(roles)
     }

@@ -10,7 +10,7 @@ use super::{World, WALL_CLOCK_AT_ZERO};
 use crate::probe::{probe, CandidateError};
 use crate::random::mix;
 use crate::rig::RigOptions;
-use crate::shape::Shape;
+use crate::shape::ArrayShape;
 
 /// Sectors from the superblock to the bitmap of a member with its data far away: beyond all other metadata.
 const FAR_BITMAP: i32 = 8192;
@@ -49,7 +49,11 @@ fn identity(seed: u64, number: u64) -> Uuid {
 ///
 /// # Panics
 /// A shape without metadata.
-pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptions) -> Result<Assembly, CreateError> {
+pub fn plan_new(
+    shape: &ArrayShape,
+    drives: &[(DriveId, Sectors)],
+    options: &RigOptions,
+) -> Result<Assembly, CreateError> {
     let seed = options.world.seed;
     let new = |(drive, capacity): &(DriveId, Sectors)| NewDrive {
         drive: *drive,
@@ -101,7 +105,7 @@ impl World {
     ///
     /// # Panics
     /// The array cannot be created.
-    pub fn create(&mut self, shape: &Shape, drives: &[DriveId], options: &RigOptions) -> ArrayId {
+    pub fn create(&mut self, shape: &ArrayShape, drives: &[DriveId], options: &RigOptions) -> ArrayId {
         let command = if shape.is_passthrough() {
             AdminCommand::StartPassthrough { drive: drives[0] }
         } else {

@@ -3,7 +3,7 @@
 use openraid_core::actions::{
     Data, Direction, DriveCommand, DriveOp, JobColumn, JobKind, ParityJob, ReplyStatus, Transfer,
 };
-use openraid_core::events::{Completion, HostGone, Verdict};
+use openraid_core::events::{Completion, HostGone, ParityVerdict};
 use openraid_units::{PoolOffset, Tag};
 
 use super::{InFlight, World};
@@ -12,7 +12,7 @@ use crate::digest::fingerprint;
 use crate::drive::memory::{Issue, Payload};
 use crate::fault::planted::{Fate, PlantedBug};
 use crate::jobs;
-use openraid_drives::DriveModel;
+use openraid_drives::VirtualDrive;
 
 #[allow(clippy::cast_possible_truncation)] // the pool is in memory
 fn range(at: PoolOffset, len: u64) -> std::ops::Range<usize> {
@@ -222,8 +222,8 @@ impl World {
                 let degraded = asks && self.is_any_degraded();
                 let left_out = self.planted.as_mut().is_some_and(|planted| planted.leaves_out(job.kind, degraded));
                 let verdict = match job.kind {
-                    JobKind::Copy => Verdict::Done,
-                    _ if left_out => Verdict::Done,
+                    JobKind::Copy => ParityVerdict::Done,
+                    _ if left_out => ParityVerdict::Done,
                     _ => jobs::run(self.kernels, &mut self.pool, &job, &columns),
                 };
                 let verdict = self.planted.as_ref().map_or(verdict, |planted| planted.verdict(job.kind, verdict));

@@ -4,7 +4,7 @@ use openraid_units::{DriveId, Tag};
 
 use super::{InFlight, World};
 use crate::bytes_in_flight::Ticket;
-use openraid_drives::{AnyDrive, DriveModel};
+use openraid_drives::{AnyDrive, VirtualDrive};
 
 impl World {
     /// Let a model determine the answer times of a drive. After a power cut the drive needs a new model, because the
@@ -18,7 +18,7 @@ impl World {
 
     /// The time of the next event of the models.
     pub(super) fn next_pace(&self) -> Option<openraid_units::Instant> {
-        self.paces.iter().flatten().filter_map(DriveModel::next).min()
+        self.paces.iter().flatten().filter_map(VirtualDrive::next).min()
     }
 
     /// Schedule the end of each command that a model has ended by now.

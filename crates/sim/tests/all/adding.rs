@@ -3,13 +3,13 @@
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
 use openraid_format::{Superblock, Uuid};
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{BlockSize, DriveId, Sectors};
 
 /// A RAID 5 of three with a bitmap that has a bit for each 4 KiB, and a new drive.
 fn array_and_drive() -> (Rig, DriveId) {
     let options = RigOptions { bitmap: true, bitmap_chunk: Some(4096), ..RigOptions::new(1) };
-    let mut rig = Rig::new(Shape::raid5(3, Sectors::kib(64)), options);
+    let mut rig = Rig::new(ArrayShape::raid5(3, Sectors::kib(64)), options);
     let drive = rig.new_drive();
     (rig, drive)
 }

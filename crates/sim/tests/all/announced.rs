@@ -7,7 +7,7 @@ use openraid_sim::drive::Defect;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::RigOptions;
-use openraid_sim::{Loss, Rig, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 const BAD: MemberLba = MemberLba(640);
@@ -16,7 +16,7 @@ const STRIPE: u64 = 20 * 3 * (16 << 10);
 
 /// A degraded and fully written RAID 5, with one bad sector without redundancy.
 fn rig(seed: u64) -> (Rig, DriveId, DriveLba) {
-    let shape = Shape::raid5(4, Sectors::kib(16));
+    let shape = ArrayShape::raid5(4, Sectors::kib(16));
     let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
     let capacity = rig.session.capacity();
     for start in (0..capacity).step_by(96 << 10) {

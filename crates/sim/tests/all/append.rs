@@ -8,15 +8,15 @@ use openraid_core::geometry::Level;
 use openraid_format::ShapeFields;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Content;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{DriveId, Sectors, Token};
 
-fn linear(members: u16, chunk: Sectors) -> Shape {
-    Shape::new(Level::Linear, 0, members, chunk)
+fn linear(members: u16, chunk: Sectors) -> ArrayShape {
+    ArrayShape::new(Level::Linear, 0, members, chunk)
 }
 
-fn shapes() -> [Shape; 4] {
-    let unequal = Shape { unequal: true, ..linear(3, Sectors(0)) };
+fn shapes() -> [ArrayShape; 4] {
+    let unequal = ArrayShape { unequal: true, ..linear(3, Sectors(0)) };
     [linear(1, Sectors(0)), linear(2, Sectors::kib(64)), unequal, linear(4, Sectors::kib(4))]
 }
 
@@ -24,7 +24,7 @@ fn load(rig: &Rig) -> Workload {
     Workload { depth: 4, len_max: 48 << 10, align: 512, range: 0..rig.session.capacity(), mix: [2, 4, 1, 1, 1] }
 }
 
-fn written(seed: u64, shape: Shape) -> (Rig, DriveId) {
+fn written(seed: u64, shape: ArrayShape) -> (Rig, DriveId) {
     let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
     let load = load(&rig);
     rig.session.run(&mut rig.world, &load, 20);
@@ -42,7 +42,7 @@ struct BegunAppend {
 }
 
 /// An array with data, this number of events after a drive began to be added.
-fn begun(seed: u64, shape: Shape, events: u32) -> BegunAppend {
+fn begun(seed: u64, shape: ArrayShape, events: u32) -> BegunAppend {
     let (mut rig, drive) = written(seed, shape);
     let before = rig.status().capacity;
     let token = rig.world.start_append(rig.array, drive);
@@ -57,7 +57,7 @@ fn join(rig: &mut Rig, drive: DriveId) {
 }
 
 /// The whole of a drive's data area, in whole chunks.
-fn added(shape: &Shape) -> Sectors {
+fn added(shape: &ArrayShape) -> Sectors {
     let largest = (0..shape.members).map(|slot| shape.member_data(slot)).max().expect("it has members");
     largest.round_down(shape.chunk.max(Sectors(1)))
 }
@@ -167,7 +167,7 @@ fn other_levels_and_other_changes_are_refused() {
     assert!(refused.to_string().contains("at its end (--members DRIVE)"), "{refused}");
     let refused = rig.world.add_member(rig.array, drive).expect_err("it has no redundancy");
     assert!(refused.to_string().contains("linear has no spares"), "{refused}");
-    for shape in [Shape::raid5(3, Sectors::kib(16)), Shape::new(Level::Raid0, 2, 2, Sectors::kib(16))] {
+    for shape in [ArrayShape::raid5(3, Sectors::kib(16)), ArrayShape::new(Level::Raid0, 2, 2, Sectors::kib(16))] {
         let mut rig = Rig::new(shape, RigOptions::new(2));
         rig.rest();
         let drive = rig.new_drive();
@@ -182,9 +182,9 @@ fn other_levels_and_other_changes_are_refused() {
 #[test]
 fn a_single_drive_becomes_a_mirror_under_writes_and_cuts() {
     for seed in seeds(12, 1000) {
-        let _case = Case::new(seed, Shape::raid1(1));
+        let _case = Case::new(seed, ArrayShape::raid1(1));
         let cuts = !seed.is_multiple_of(4);
-        let mut rig = Rig::new(Shape::raid1(1), RigOptions { cuts, ..RigOptions::new(seed) }.with_cache(seed));
+        let mut rig = Rig::new(ArrayShape::raid1(1), RigOptions { cuts, ..RigOptions::new(seed) }.with_cache(seed));
         let load = load(&rig);
         rig.session.run(&mut rig.world, &load, 20);
         let (before, drive) = (rig.status().capacity, rig.new_drive());

@@ -9,21 +9,21 @@ use openraid_core::scrub::{AbortReason, MismatchRange, NotComparable, ScrubEnd, 
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot};
 
 fn load(rig: &Rig) -> Workload {
     Workload { len_max: 64 << 10, depth: 8, ..Workload::mixed(rig.session.capacity()) }
 }
 
-fn redundant() -> impl Iterator<Item = Shape> {
-    Shape::all().into_iter().filter(Shape::is_redundant)
+fn redundant() -> impl Iterator<Item = ArrayShape> {
+    ArrayShape::all().into_iter().filter(ArrayShape::is_redundant)
 }
 
 #[test]
 fn used_drives_are_made_consistent_while_hosts_work_and_what_was_read_stays() {
     for seed in seeds(1, 10) {
-        for shape in Shape::some(redundant().collect(), seed, 30) {
+        for shape in ArrayShape::some(redundant().collect(), seed, 30) {
             let _case = Case::new(seed, shape);
             let mut rig =
                 Rig::new(shape, RigOptions { junk: true, bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) });
@@ -40,7 +40,7 @@ fn used_drives_are_made_consistent_while_hosts_work_and_what_was_read_stays() {
 #[test]
 fn a_hot_spare_takes_over_by_itself() {
     for seed in seeds(1, 10) {
-        for shape in Shape::some(redundant().filter(|s| !s.unequal).collect(), seed, 16) {
+        for shape in ArrayShape::some(redundant().filter(|s| !s.unequal).collect(), seed, 16) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(seed) });
             let load = load(&rig);
@@ -60,7 +60,7 @@ fn a_hot_spare_takes_over_by_itself() {
 #[test]
 fn a_working_member_is_replaced_without_losing_redundancy() {
     for seed in seeds(1, 10) {
-        for shape in Shape::some(redundant().filter(|s| !s.unequal).collect(), seed, 16) {
+        for shape in ArrayShape::some(redundant().filter(|s| !s.unequal).collect(), seed, 16) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(seed) });
             let load = load(&rig);
@@ -81,7 +81,11 @@ fn a_working_member_is_replaced_without_losing_redundancy() {
 #[test]
 fn the_slot_of_a_member_that_is_replaced_is_never_empty() {
     for seed in seeds(1, 10) {
-        for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
+        for shape in [
+            ArrayShape::raid5(4, Sectors::kib(16)),
+            ArrayShape::raid1(2),
+            ArrayShape::raid10(0x102, 4, Sectors::kib(16)),
+        ] {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(seed) });
             rig.rest();
@@ -104,10 +108,10 @@ fn the_slot_of_a_member_that_is_replaced_is_never_empty() {
 #[test]
 fn a_replacement_of_a_member_that_is_gone_at_the_next_start_has_its_slot() {
     let shapes = [
-        (Shape::raid5(4, Sectors::kib(16)), false),
-        (Shape::raid6(5, Sectors::kib(16)), false),
-        (Shape::raid1(2), false),
-        (Shape::raid1(3), true),
+        (ArrayShape::raid5(4, Sectors::kib(16)), false),
+        (ArrayShape::raid6(5, Sectors::kib(16)), false),
+        (ArrayShape::raid1(2), false),
+        (ArrayShape::raid1(3), true),
     ];
     for (shape, cut) in shapes {
         let _case = Case::new(7, shape);
@@ -146,7 +150,7 @@ fn a_replacement_of_a_member_that_is_gone_at_the_next_start_has_its_slot() {
 /// skip the part that is not filled. The skipped sectors must not be read as filled.
 #[test]
 fn a_member_that_is_filled_to_the_midst_of_a_stripe_counts_up_to_the_stripe() {
-    let shape = Shape::raid6(8, Sectors::kib(64));
+    let shape = ArrayShape::raid6(8, Sectors::kib(64));
     for (seed, into) in (1..).zip([8, 64, 120]) {
         let _case = Case::new(seed, into);
         let mut rig = Rig::new(shape, RigOptions { spares: 1, cuts: false, ..RigOptions::new(seed) });
@@ -190,10 +194,10 @@ fn a_member_that_is_filled_to_the_midst_of_a_stripe_counts_up_to_the_stripe() {
 fn a_member_that_comes_back_is_brought_up_to_date_by_the_bitmap_alone() {
     for seed in seeds(2, 10) {
         for shape in [
-            Shape::raid5(4, Sectors::kib(16)),
-            Shape::raid6(5, Sectors::kib(16)),
-            Shape::raid1(2),
-            Shape::raid10(0x102, 4, Sectors::kib(16)),
+            ArrayShape::raid5(4, Sectors::kib(16)),
+            ArrayShape::raid6(5, Sectors::kib(16)),
+            ArrayShape::raid1(2),
+            ArrayShape::raid10(0x102, 4, Sectors::kib(16)),
         ] {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions { bitmap: true, ..RigOptions::new(seed) });
@@ -216,7 +220,7 @@ fn a_member_that_comes_back_is_brought_up_to_date_by_the_bitmap_alone() {
 
 #[test]
 fn a_rebuild_can_be_paused_slowed_and_resumed() {
-    let shape = Shape::raid5(4, Sectors::kib(16));
+    let shape = ArrayShape::raid5(4, Sectors::kib(16));
     let mut rig = Rig::new(shape, RigOptions { junk: true, ..RigOptions::new(3) });
     let array = rig.array;
     let policy = Policy { rebuild_rate: Sectors::kib(64), ..rig.status().policy };
@@ -263,7 +267,7 @@ fn mismatches(notices: &[NoticeKind]) -> u64 {
 
 #[test]
 fn a_check_of_a_good_array_finds_nothing_and_changes_nothing() {
-    for shape in Shape::some(redundant().collect(), 5, 24) {
+    for shape in ArrayShape::some(redundant().collect(), 5, 24) {
         let _case = Case::new(5, shape);
         let mut rig = Rig::new(shape, RigOptions::new(5));
         let load = load(&rig);
@@ -276,7 +280,8 @@ fn a_check_of_a_good_array_finds_nothing_and_changes_nothing() {
 
 #[test]
 fn a_rebuild_or_the_loss_of_a_member_aborts_a_check_with_a_notice() {
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3)] {
+    for shape in [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid6(5, Sectors::kib(16)), ArrayShape::raid1(3)]
+    {
         let _case = Case::new(5, shape);
         let mut rig = Rig::new(shape, RigOptions::new(5));
         let load = load(&rig);
@@ -329,7 +334,11 @@ fn a_rebuild_or_the_loss_of_a_member_aborts_a_check_with_a_notice() {
 #[test]
 fn a_repair_corrects_the_guilty_member_if_it_can_be_named() {
     for seed in seeds(2, 20) {
-        for shape in [Shape::raid6(6, Sectors::kib(16)), Shape::raid1(3), Shape::raid10(0x103, 5, Sectors::kib(16))] {
+        for shape in [
+            ArrayShape::raid6(6, Sectors::kib(16)),
+            ArrayShape::raid1(3),
+            ArrayShape::raid10(0x103, 5, Sectors::kib(16)),
+        ] {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions::new(seed));
             let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
@@ -372,7 +381,7 @@ fn flip_many(rig: &mut Rig) -> Vec<(DriveId, DriveLba, [u8; 512])> {
 #[test]
 fn a_patrol_corrects_all_of_many_flips_where_the_guilty_one_can_be_named() {
     for seed in seeds(1, 20) {
-        for shape in [Shape::raid6(6, Sectors::kib(16)), Shape::raid1(3)] {
+        for shape in [ArrayShape::raid6(6, Sectors::kib(16)), ArrayShape::raid1(3)] {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions::new(seed));
             let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
@@ -396,7 +405,7 @@ fn a_patrol_corrects_all_of_many_flips_where_the_guilty_one_can_be_named() {
 #[test]
 fn a_patrol_of_two_copies_finds_all_of_many_flips_and_overwrites_nothing() {
     for seed in seeds(1, 20) {
-        let shape = Shape::raid1(2);
+        let shape = ArrayShape::raid1(2);
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));
         let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
@@ -422,7 +431,9 @@ fn a_patrol_of_two_copies_finds_all_of_many_flips_and_overwrites_nothing() {
 
 #[test]
 fn without_a_provably_wrong_block_a_repair_names_the_place_and_changes_nothing() {
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
+    for shape in
+        [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid1(2), ArrayShape::raid10(0x102, 4, Sectors::kib(16))]
+    {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));
         let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
@@ -470,11 +481,11 @@ fn content(rig: &Rig) -> Vec<Vec<u8>> {
 fn a_repair_that_trusts_the_data_rewrites_parity_and_copies() {
     for seed in seeds(1, 10) {
         for shape in [
-            Shape::raid5(4, Sectors::kib(16)),
-            Shape::raid6(6, Sectors::kib(16)),
-            Shape::raid1(2),
-            Shape::raid1(3),
-            Shape::raid10(0x102, 4, Sectors::kib(16)),
+            ArrayShape::raid5(4, Sectors::kib(16)),
+            ArrayShape::raid6(6, Sectors::kib(16)),
+            ArrayShape::raid1(2),
+            ArrayShape::raid1(3),
+            ArrayShape::raid10(0x102, 4, Sectors::kib(16)),
         ] {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions::new(seed));
@@ -507,7 +518,7 @@ fn a_repair_that_trusts_the_data_rewrites_parity_and_copies() {
 #[test]
 fn a_double_parity_without_one_member_is_compared_with_the_parity_that_is_left() {
     for slot in (0..5).map(Slot) {
-        let shape = Shape::raid6(5, Sectors::kib(16));
+        let shape = ArrayShape::raid6(5, Sectors::kib(16));
         let _case = Case::new(7, slot);
         let mut rig = Rig::new(shape, RigOptions::new(7));
         let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
@@ -529,8 +540,9 @@ fn a_double_parity_without_one_member_is_compared_with_the_parity_that_is_left()
 #[test]
 fn adjacent_mismatches_are_reported_once() {
     // Near copies over an even and an odd number of members.
-    let mirrors = [(0x102, 4), (0x102, 3)].map(|(layout, members)| Shape::raid10(layout, members, Sectors::kib(16)));
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)].into_iter().chain(mirrors) {
+    let mirrors =
+        [(0x102, 4), (0x102, 3)].map(|(layout, members)| ArrayShape::raid10(layout, members, Sectors::kib(16)));
+    for shape in [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid1(2)].into_iter().chain(mirrors) {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));
         rig.rest();
@@ -560,9 +572,10 @@ fn adjacent_mismatches_are_reported_once() {
 fn the_first_sync_writes_what_differs_and_nothing_else() {
     // Near, far and offset copies, and also an odd number of members.
     let raid10 = [(0x102, 4), (0x103, 4), (0x201, 4), (0x10201, 4), (0x102, 3)];
-    let mirrors = raid10.map(|(layout, members)| Shape::raid10(layout, members, Sectors::kib(16)));
-    let raid4 = Shape::new(Level::Raid4, 0, 4, Sectors::kib(16));
-    let others = [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3), raid4];
+    let mirrors = raid10.map(|(layout, members)| ArrayShape::raid10(layout, members, Sectors::kib(16)));
+    let raid4 = ArrayShape::new(Level::Raid4, 0, 4, Sectors::kib(16));
+    let others =
+        [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid6(5, Sectors::kib(16)), ArrayShape::raid1(3), raid4];
     for shape in others.into_iter().chain(mirrors) {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(1) });
@@ -587,10 +600,10 @@ fn the_first_sync_writes_what_differs_and_nothing_else() {
 #[test]
 fn a_member_that_unsynced_rows_need_is_failed_only_on_purpose() {
     for (shape, slot, needed) in [
-        (Shape::raid5(4, Sectors::kib(16)), Slot(2), true),
-        (Shape::raid6(5, Sectors::kib(16)), Slot(2), true),
-        (Shape::raid1(2), Slot(0), true),
-        (Shape::raid1(2), Slot(1), false),
+        (ArrayShape::raid5(4, Sectors::kib(16)), Slot(2), true),
+        (ArrayShape::raid6(5, Sectors::kib(16)), Slot(2), true),
+        (ArrayShape::raid1(2), Slot(0), true),
+        (ArrayShape::raid1(2), Slot(1), false),
     ] {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions { junk: true, ..RigOptions::new(1) });
@@ -613,7 +626,7 @@ fn a_member_that_unsynced_rows_need_is_failed_only_on_purpose() {
 #[test]
 fn a_member_lost_during_a_resync_leaves_data_that_was_read_readable() {
     for seed in seeds(4, 40) {
-        let shape = [Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3)][usize::from(seed.is_multiple_of(2))];
+        let shape = [ArrayShape::raid6(5, Sectors::kib(16)), ArrayShape::raid1(3)][usize::from(seed.is_multiple_of(2))];
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));
         let load = load(&rig);
@@ -634,7 +647,7 @@ fn a_member_lost_during_a_resync_leaves_data_that_was_read_readable() {
 
 #[test]
 fn levels_without_redundancy_refuse_what_needs_it() {
-    for shape in Shape::all().into_iter().filter(|s| !s.is_redundant() && s.level != Level::Raid1) {
+    for shape in ArrayShape::all().into_iter().filter(|s| !s.is_redundant() && s.level != Level::Raid1) {
         let mut rig = Rig::new(shape, RigOptions::new(1));
         let array = rig.array;
         assert!(rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).is_err(), "{shape}");
@@ -643,8 +656,10 @@ fn levels_without_redundancy_refuse_what_needs_it() {
 
 #[test]
 fn a_rebuild_reports_its_restored_part_as_complete_and_no_more() {
-    let long = Shape::raid5(4, Sectors::kib(256));
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(64)), long] {
+    let long = ArrayShape::raid5(4, Sectors::kib(256));
+    for shape in
+        [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid1(2), ArrayShape::raid6(5, Sectors::kib(64)), long]
+    {
         let mut rig = Rig::new(shape, RigOptions::new(5));
         rig.rest();
         let capacity = Sectors(rig.session.capacity() / 512);
@@ -677,7 +692,7 @@ fn a_rebuild_reports_its_restored_part_as_complete_and_no_more() {
 fn a_write_across_the_frontier_of_a_rebuild_leaves_no_old_parity() {
     const CHUNK: u64 = 256 << 10;
     for seed in seeds(1, 5) {
-        let shape = Shape::raid6(8, Sectors(CHUNK / 512));
+        let shape = ArrayShape::raid6(8, Sectors(CHUNK / 512));
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));
         rig.rest();

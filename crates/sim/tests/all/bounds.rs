@@ -6,7 +6,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Random, Rig, RigOptions, Shape, World, WorldSpec};
+use openraid_sim::{ArrayShape, Random, Rig, RigOptions, World, WorldSpec};
 use openraid_units::{Bytes, Sectors};
 
 const WRITE: RequestKind = RequestKind::Write { fua: false };
@@ -14,7 +14,7 @@ const TRIM: RequestKind = RequestKind::Trim { fua: false };
 
 #[test]
 fn requests_that_do_not_fit_are_refused_and_empty_ones_are_answered() {
-    for shape in Shape::some(Shape::all(), 3, 12) {
+    for shape in ArrayShape::some(ArrayShape::all(), 3, 12) {
         let _case = Case::new(3, shape);
         let mut rig = Rig::new(shape, RigOptions::new(3));
         let (array, capacity) = (rig.array, rig.session.capacity());
@@ -42,7 +42,7 @@ fn requests_that_do_not_fit_are_refused_and_empty_ones_are_answered() {
 
 #[test]
 fn a_full_controller_refuses_a_request_and_accepts_it_later() {
-    let mut rig = Rig::new(Shape::raid5(3, Sectors::kib(16)), RigOptions::new(1));
+    let mut rig = Rig::new(ArrayShape::raid5(3, Sectors::kib(16)), RigOptions::new(1));
     let most = rig.world.limits().requests_max;
     for _ in 0..most {
         rig.world.try_submit(rig.array, RequestKind::Read, 0, 4096, Vec::new()).unwrap();
@@ -56,7 +56,7 @@ fn a_full_controller_refuses_a_request_and_accepts_it_later() {
 #[test]
 fn hosts_that_go_away_leave_no_requests() {
     for seed in seeds(2, 20) {
-        for shape in Shape::some(Shape::all(), seed, 10) {
+        for shape in ArrayShape::some(ArrayShape::all(), seed, 10) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions::new(seed));
             let capacity = rig.session.capacity();
@@ -88,7 +88,9 @@ fn hosts_that_go_away_leave_no_requests() {
 #[test]
 fn addresses_beyond_two_terabytes_are_whole() {
     const EDGE: u64 = 1 << 41;
-    for shape in [Shape::raid5(4, Sectors::kib(64)), Shape::raid10(0x201, 4, Sectors::kib(64)), Shape::raid1(2)] {
+    for shape in
+        [ArrayShape::raid5(4, Sectors::kib(64)), ArrayShape::raid10(0x201, 4, Sectors::kib(64)), ArrayShape::raid1(2)]
+    {
         let mut world = World::new(WorldSpec::new(1));
         let spec = DriveSpec::new(Bytes::gib(4096).sectors_floor());
         let drives: Vec<_> = (0..shape.members).map(|_| world.add_drive(spec)).collect();

@@ -11,7 +11,7 @@ use openraid_core::scrub::ScrubMode;
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{Bytes, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 
 /// Options with a cache of this size in addition to the other memory.
@@ -28,7 +28,7 @@ const SIZES: [u64; 3] = [128 << 10, 512 << 10, 16 << 20];
 #[test]
 fn every_level_holds_what_was_written_into_the_cache() {
     for seed in seeds(1, 20) {
-        for (number, shape) in Shape::all().into_iter().enumerate() {
+        for (number, shape) in ArrayShape::all().into_iter().enumerate() {
             let cache = SIZES[number % 3];
             let _case = Case::new(seed, format!("{shape}, cache of {cache} bytes"));
             let mut rig = Rig::new(shape, options(seed, cache));
@@ -51,8 +51,8 @@ fn every_level_holds_what_was_written_into_the_cache() {
 #[test]
 fn flushed_data_survives_a_power_cut_and_other_data_is_old_or_new() {
     for seed in seeds(2, 30) {
-        let shapes: Vec<_> = Shape::all().into_iter().filter(|shape| !shape.is_passthrough()).collect();
-        for shape in Shape::some(shapes, seed, 16) {
+        let shapes: Vec<_> = ArrayShape::all().into_iter().filter(|shape| !shape.is_passthrough()).collect();
+        for shape in ArrayShape::some(shapes, seed, 16) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions { cuts: true, ..options(seed, SIZES[1]) });
             // All over the array, or all on a few units, so that flushes meet units that are being written.
@@ -78,8 +78,8 @@ fn flushed_data_survives_a_power_cut_and_other_data_is_old_or_new() {
 #[test]
 fn members_are_lost_while_much_is_dirty_and_nothing_is_lost_with_them() {
     for seed in seeds(2, 20) {
-        let shapes: Vec<_> = Shape::all().into_iter().filter(Shape::is_redundant).collect();
-        for shape in Shape::some(shapes, seed, 16) {
+        let shapes: Vec<_> = ArrayShape::all().into_iter().filter(ArrayShape::is_redundant).collect();
+        for shape in ArrayShape::some(shapes, seed, 16) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, options(seed, SIZES[1]));
             let load = Workload { len_max: 64 << 10, depth: 16, ..Workload::mixed(rig.session.capacity()) };
@@ -101,7 +101,8 @@ fn members_are_lost_while_much_is_dirty_and_nothing_is_lost_with_them() {
 
 #[test]
 fn a_stopped_array_has_no_dirty_data_left() {
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(64))] {
+    for shape in [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid1(2), ArrayShape::raid6(5, Sectors::kib(64))]
+    {
         let mut rig = Rig::new(shape, options(3, SIZES[2]));
         let load = Workload { mix: [0, 1, 0, 0, 0], ..Workload::mixed(rig.session.capacity()) };
         rig.session.run(&mut rig.world, &load, 100);
@@ -114,7 +115,7 @@ fn a_stopped_array_has_no_dirty_data_left() {
 
 #[test]
 fn small_writes_in_order_become_whole_stripes() {
-    for (shape, data) in [(Shape::raid5(5, Sectors::kib(64)), 4), (Shape::raid6(6, Sectors::kib(64)), 4)] {
+    for (shape, data) in [(ArrayShape::raid5(5, Sectors::kib(64)), 4), (ArrayShape::raid6(6, Sectors::kib(64)), 4)] {
         for depth in [1, 32] {
             let mut rig = Rig::new(shape, options(1, 4 << 20));
             rig.rest();
@@ -149,7 +150,8 @@ fn small_writes_in_order_become_whole_stripes() {
 #[test]
 fn dirty_data_waits_longer_for_more_if_no_member_spins() {
     for (rotational, early) in [(true, true), (false, false)] {
-        let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), RigOptions { rotational, ..options(1, SIZES[1]) });
+        let mut rig =
+            Rig::new(ArrayShape::raid5(4, Sectors::kib(16)), RigOptions { rotational, ..options(1, SIZES[1]) });
         rig.rest();
         let written = |rig: &Rig| rig.status().members.iter().map(|member| member.writes).sum::<u64>();
         let before = written(&rig);
@@ -166,7 +168,7 @@ fn dirty_data_waits_longer_for_more_if_no_member_spins() {
 #[test]
 fn the_figures_of_the_cache_are_those_of_the_load() {
     // RAID 5 of three: two columns of 16 KiB make a unit of 64 sectors.
-    let shape = Shape::raid5(3, Sectors::kib(16));
+    let shape = ArrayShape::raid5(3, Sectors::kib(16));
     let mut rig = Rig::new(shape, RigOptions { rotational: true, ..options(1, SIZES[2]) });
     let ask = |rig: &mut Rig, kind, at: u64, len: u64| {
         rig.session.ask(&mut rig.world, kind, at..at + len);
@@ -213,7 +215,7 @@ fn the_figures_of_the_cache_are_those_of_the_load() {
 
 #[test]
 fn a_change_of_the_policy_is_reported_with_old_and_new_value() {
-    let mut rig = Rig::new(Shape::raid1(2), options(1, SIZES[0]));
+    let mut rig = Rig::new(ArrayShape::raid1(2), options(1, SIZES[0]));
     rig.world.take_notices();
     let (array, from) = (rig.array, rig.status().policy);
     let to = Policy { write_cache: WriteCache::Through, sorting: false, ..from };
@@ -238,7 +240,7 @@ fn data_read_from_another_copy_does_not_outlive_the_resync() {
     for (seed, at) in seeds(8, 60).flat_map(|seed| (0..8).map(move |place| (seed, place * 32))) {
         let _case = Case::new(seed, format!("at sector {at}"));
         let through = RigOptions { write_cache: WriteCache::Through, ..options(seed, SIZES[1]) };
-        let mut rig = Rig::new(Shape::raid1(2), through);
+        let mut rig = Rig::new(ArrayShape::raid1(2), through);
         rig.rest();
         rig.world.write(rig.array, at * 512, &[1; 128 * 512]).unwrap();
         rig.world.flush(rig.array).unwrap();
@@ -270,7 +272,7 @@ fn data_read_from_another_copy_does_not_outlive_the_resync() {
 #[test]
 fn data_that_was_read_wrong_is_right_after_a_check_has_corrected_it() {
     const RIGHT: [u8; 512] = [7; 512];
-    for shape in [Shape::raid6(6, Sectors::kib(16)), Shape::raid1(3)] {
+    for shape in [ArrayShape::raid6(6, Sectors::kib(16)), ArrayShape::raid1(3)] {
         let _case = Case::new(4, shape);
         let through = RigOptions { write_cache: WriteCache::Through, ..options(4, SIZES[1]) };
         let mut rig = Rig::new(shape, through);

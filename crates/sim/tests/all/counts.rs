@@ -4,7 +4,7 @@
 use openraid_core::admin::{AdminCommand, PartialWritePolicy, Policy};
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(64);
@@ -24,7 +24,7 @@ fn service() -> RigOptions {
 }
 
 /// An array that is marked active: for a while, only requests cause drive commands.
-fn warmed(shape: Shape) -> Rig {
+fn warmed(shape: ArrayShape) -> Rig {
     let mut rig = Rig::new(shape, service());
     rig.rest();
     rig.world.write(rig.array, 0, &[1; 512]).unwrap();
@@ -54,10 +54,10 @@ fn chunks(rig: &Rig) -> impl Iterator<Item = u64> {
 #[test]
 fn small_writes_of_healthy_parity_arrays_cost_what_they_cost_on_md() {
     for (shape, expected) in [
-        (Shape::raid5(4, CHUNK), (2, 2)),
-        (Shape::raid5(8, CHUNK), (2, 2)),
-        (Shape::raid6(4, CHUNK), (1, 3)),
-        (Shape::raid6(8, CHUNK), (3, 3)),
+        (ArrayShape::raid5(4, CHUNK), (2, 2)),
+        (ArrayShape::raid5(8, CHUNK), (2, 2)),
+        (ArrayShape::raid6(4, CHUNK), (1, 3)),
+        (ArrayShape::raid6(8, CHUNK), (3, 3)),
     ] {
         let mut rig = warmed(shape);
         let places = chunks(&rig);
@@ -76,11 +76,11 @@ fn split_rows((reads, writes): (u64, u64), rig: &Rig) -> (u64, u64) {
 #[test]
 fn a_full_stripe_needs_no_reads() {
     for shape in [
-        Shape::raid5(4, CHUNK),
-        Shape::raid5(8, CHUNK),
-        Shape::raid6(4, CHUNK),
-        Shape::raid6(8, CHUNK),
-        Shape::new(Level::Raid4, 0, 5, CHUNK),
+        ArrayShape::raid5(4, CHUNK),
+        ArrayShape::raid5(8, CHUNK),
+        ArrayShape::raid6(4, CHUNK),
+        ArrayShape::raid6(8, CHUNK),
+        ArrayShape::new(Level::Raid4, 0, 5, CHUNK),
     ] {
         let mut rig = warmed(shape);
         let stripe = shape.geometry().full_stripe().bytes().get();
@@ -94,13 +94,13 @@ fn a_full_stripe_needs_no_reads() {
 #[test]
 fn writes_without_parity_cost_one_command_a_copy() {
     for (shape, expected) in [
-        (Shape::new(Level::Raid0, 2, 4, CHUNK), (0, 1)),
-        (Shape::new(Level::Linear, 0, 3, Sectors(0)), (0, 1)),
-        (Shape::raid1(2), (0, 2)),
-        (Shape::raid1(3), (0, 3)),
-        (Shape::raid10(0x102, 4, CHUNK), (0, 2)),
-        (Shape::raid10(0x201, 3, CHUNK), (0, 2)),
-        (Shape::raid10(0x1_0201, 5, CHUNK), (0, 2)),
+        (ArrayShape::new(Level::Raid0, 2, 4, CHUNK), (0, 1)),
+        (ArrayShape::new(Level::Linear, 0, 3, Sectors(0)), (0, 1)),
+        (ArrayShape::raid1(2), (0, 2)),
+        (ArrayShape::raid1(3), (0, 3)),
+        (ArrayShape::raid10(0x102, 4, CHUNK), (0, 2)),
+        (ArrayShape::raid10(0x201, 3, CHUNK), (0, 2)),
+        (ArrayShape::raid10(0x1_0201, 5, CHUNK), (0, 2)),
     ] {
         let mut rig = warmed(shape);
         let places = chunks(&rig);
@@ -110,7 +110,7 @@ fn writes_without_parity_cost_one_command_a_copy() {
 
 #[test]
 fn one_chunk_of_a_read_is_one_command() {
-    for shape in Shape::all().into_iter().filter(|shape| !shape.unequal) {
+    for shape in ArrayShape::all().into_iter().filter(|shape| !shape.unequal) {
         let mut rig = warmed(shape);
         let before = counts(&rig).0;
         rig.world.read(rig.array, 0, 4 * KIB).unwrap();
@@ -120,7 +120,7 @@ fn one_chunk_of_a_read_is_one_command() {
 
 #[test]
 fn forced_read_modify_write_reads_two_and_writes_two_even_on_three_members() {
-    let mut rig = warmed(Shape::raid5(3, CHUNK));
+    let mut rig = warmed(ArrayShape::raid5(3, CHUNK));
     let places = chunks(&rig);
     let (reads, writes) = per_write(&mut rig, 4 * KIB, places);
     assert_eq!((reads, writes), (1, 2), "by itself: the other column is one read");
@@ -134,11 +134,11 @@ fn forced_read_modify_write_reads_two_and_writes_two_even_on_three_members() {
 fn degraded_small_writes_cost_no_more_than_on_md() {
     // Means over all places in hundredths: reads, writes; one member is missing.
     for (shape, md) in [
-        (Shape::raid5(4, CHUNK), (199, 150)),
-        (Shape::raid5(8, CHUNK), (303, 175)),
+        (ArrayShape::raid5(4, CHUNK), (199, 150)),
+        (ArrayShape::raid5(8, CHUNK), (303, 175)),
         // 147 on md: its places were random; the mean of one cycle is 150.
-        (Shape::raid6(4, CHUNK), (150, 225)),
-        (Shape::raid6(8, CHUNK), (373, 263)),
+        (ArrayShape::raid6(4, CHUNK), (150, 225)),
+        (ArrayShape::raid6(8, CHUNK), (373, 263)),
     ] {
         let mut rig = Rig::new(shape, service());
         rig.lose(Slot(1), Loss::Failed);

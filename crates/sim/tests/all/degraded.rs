@@ -7,7 +7,7 @@ use openraid_core::events::DriveError;
 use openraid_core::geometry::Level;
 use openraid_core::slots::SlotSet;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Random, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Random, Rig, RigOptions};
 use openraid_units::{DriveLba, Slot};
 
 fn load(rig: &Rig) -> Workload {
@@ -34,7 +34,7 @@ fn lose_all(rig: &mut Rig, missing: SlotSet) {
     }
 }
 
-fn lose_and_rebuild(shape: Shape, missing: SlotSet, seed: u64) {
+fn lose_and_rebuild(shape: ArrayShape, missing: SlotSet, seed: u64) {
     let _case = Case::new(seed, format!("{shape}, losing {missing:?}"));
     let options = RigOptions { bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) };
     let mut rig = Rig::new(shape, options);
@@ -57,7 +57,8 @@ fn lose_and_rebuild(shape: Shape, missing: SlotSet, seed: u64) {
 
 fn every_redundant(levels: &[Level], sets: usize) {
     for seed in seeds(1, 5) {
-        for shape in Shape::all().into_iter().filter(|shape| shape.is_redundant() && levels.contains(&shape.level)) {
+        for shape in ArrayShape::all().into_iter().filter(|shape| shape.is_redundant() && levels.contains(&shape.level))
+        {
             let mut losses = shape.survivable_losses();
             Random::derived(seed, 99).shuffle(&mut losses);
             losses.truncate(if soak() { usize::MAX } else { sets });
@@ -86,10 +87,10 @@ fn double_parity_survives_two_losses_and_is_rebuilt() {
 #[test]
 fn every_loss_of_small_arrays_is_survived() {
     let shapes = [
-        Shape::raid5(3, openraid_units::Sectors::kib(8)),
-        Shape::raid6(4, openraid_units::Sectors::kib(8)),
-        Shape::raid1(3),
-        Shape::raid10(0x102, 4, openraid_units::Sectors::kib(8)),
+        ArrayShape::raid5(3, openraid_units::Sectors::kib(8)),
+        ArrayShape::raid6(4, openraid_units::Sectors::kib(8)),
+        ArrayShape::raid1(3),
+        ArrayShape::raid10(0x102, 4, openraid_units::Sectors::kib(8)),
     ];
     for seed in seeds(1, 10) {
         for shape in shapes {
@@ -103,7 +104,7 @@ fn every_loss_of_small_arrays_is_survived() {
 #[test]
 fn an_array_that_was_made_with_missing_members_serves_and_is_completed() {
     for seed in seeds(1, 10) {
-        for shape in [Shape::raid5(4, openraid_units::Sectors::kib(16)), Shape::raid1(2)] {
+        for shape in [ArrayShape::raid5(4, openraid_units::Sectors::kib(16)), ArrayShape::raid1(2)] {
             let _case = Case::new(seed, shape);
             let missing = SlotSet::one(Slot(1));
             let mut rig = Rig::new(shape, RigOptions { missing, ..RigOptions::new(seed) });
@@ -124,7 +125,7 @@ fn an_array_that_was_made_with_missing_members_serves_and_is_completed() {
 #[test]
 fn a_double_parity_that_was_made_with_a_missing_member_survives_another_loss() {
     for seed in seeds(24, 200) {
-        let shape = Shape::raid6(6, openraid_units::Sectors::kib(16));
+        let shape = ArrayShape::raid6(6, openraid_units::Sectors::kib(16));
         let _case = Case::new(seed, shape);
         let missing = SlotSet::one(Slot(u16::try_from(seed % 6).unwrap()));
         let mut rig = Rig::new(shape, RigOptions { missing, junk: true, ..RigOptions::new(seed) });
@@ -142,7 +143,8 @@ fn a_write_that_a_needed_member_does_not_take_makes_nothing_up() {
     let mut unread = 0;
     for seed in seeds(24, 200) {
         let kib = openraid_units::Sectors::kib;
-        let (shape, lost) = if seed % 2 == 0 { (Shape::raid5(4, kib(16)), 1) } else { (Shape::raid6(5, kib(16)), 2) };
+        let (shape, lost) =
+            if seed % 2 == 0 { (ArrayShape::raid5(4, kib(16)), 1) } else { (ArrayShape::raid6(5, kib(16)), 2) };
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) });
         let load = load(&rig);
@@ -175,10 +177,10 @@ fn a_write_that_a_needed_member_takes_at_the_second_time_is_no_loss() {
     for seed in seeds(24, 200) {
         let kib = openraid_units::Sectors::kib;
         let shapes = [
-            (Shape::raid5(4, kib(16)), 1),
-            (Shape::raid6(5, kib(16)), 2),
-            (Shape::raid1(2), 1),
-            (Shape::new(Level::Raid0, 4, 4, kib(16)), 0),
+            (ArrayShape::raid5(4, kib(16)), 1),
+            (ArrayShape::raid6(5, kib(16)), 2),
+            (ArrayShape::raid1(2), 1),
+            (ArrayShape::new(Level::Raid0, 4, 4, kib(16)), 0),
         ];
         let (shape, lost) = shapes[usize::try_from(seed % 4).unwrap()];
         let _case = Case::new(seed, shape);
@@ -212,7 +214,7 @@ fn judge_discards(
 ) {
     for seed in seeds {
         let kib = openraid_units::Sectors::kib;
-        let shape = if seed % 2 == 0 { Shape::raid5(4, kib(16)) } else { Shape::raid6(5, kib(16)) };
+        let shape = if seed % 2 == 0 { ArrayShape::raid5(4, kib(16)) } else { ArrayShape::raid6(5, kib(16)) };
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, options(seed));
         let writes = load(&rig);
@@ -248,7 +250,8 @@ fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
 fn a_discard_that_a_needed_member_refuses_fails_no_array() {
     for seed in seeds(8, 80) {
         let kib = openraid_units::Sectors::kib;
-        let (shape, lost) = if seed % 2 == 0 { (Shape::raid5(4, kib(16)), 1) } else { (Shape::raid6(5, kib(16)), 2) };
+        let (shape, lost) =
+            if seed % 2 == 0 { (ArrayShape::raid5(4, kib(16)), 1) } else { (ArrayShape::raid6(5, kib(16)), 2) };
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { write_zeroes: false, ..RigOptions::new(seed) });
         let writes = load(&rig);
@@ -270,8 +273,11 @@ fn a_discard_that_a_needed_member_refuses_fails_no_array() {
 #[test]
 fn a_discard_that_a_mirrored_member_refuses_leaves_copies_that_fit() {
     for seed in seeds(12, 100) {
-        let shape =
-            if seed % 2 == 0 { Shape::raid1(3) } else { Shape::raid10(0x102, 4, openraid_units::Sectors::kib(16)) };
+        let shape = if seed % 2 == 0 {
+            ArrayShape::raid1(3)
+        } else {
+            ArrayShape::raid10(0x102, 4, openraid_units::Sectors::kib(16))
+        };
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) });
         let writes = load(&rig);
@@ -298,8 +304,10 @@ fn the_content_of_drives_after_a_discard_need_not_be_known() {
 #[test]
 fn losing_more_than_can_be_survived_fails_requests_and_breaks_no_rule() {
     for seed in seeds(6, 60) {
-        let shapes =
-            [Shape::raid5(4, openraid_units::Sectors::kib(16)), Shape::raid6(5, openraid_units::Sectors::kib(4))];
+        let shapes = [
+            ArrayShape::raid5(4, openraid_units::Sectors::kib(16)),
+            ArrayShape::raid6(5, openraid_units::Sectors::kib(4)),
+        ];
         let shape = shapes[usize::from(seed.is_multiple_of(2))];
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));

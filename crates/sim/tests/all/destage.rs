@@ -8,7 +8,7 @@ use openraid_core::reason::Reason;
 use openraid_sim::drive::Latency;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::WorldSpec;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Bytes, Nanos, Sectors};
 
 const LINE: u64 = 4096;
@@ -20,22 +20,26 @@ const LOW: u64 = 102;
 const COLLECTED: u64 = HIGH - 4;
 
 /// Shapes, each with the bytes of data of one unit.
-fn shapes() -> [(Shape, u64); 3] {
+fn shapes() -> [(ArrayShape, u64); 3] {
     let chunk = Sectors::kib(4);
     // A unit of a set without parity has 128 KiB.
-    [(Shape::raid5(4, chunk), 12 << 10), (Shape::raid6(6, chunk), 16 << 10), (Shape::raid1(2), 128 << 10)]
+    [
+        (ArrayShape::raid5(4, chunk), 12 << 10),
+        (ArrayShape::raid6(6, chunk), 16 << 10),
+        (ArrayShape::raid1(2), 128 << 10),
+    ]
 }
 
 /// One zone of destage, so units are destaged in the order in which they were written.
-fn rig(shape: Shape) -> Rig {
+fn rig(shape: ArrayShape) -> Rig {
     rig_on(shape, true)
 }
 
-fn rig_on(shape: Shape, rotational: bool) -> Rig {
+fn rig_on(shape: ArrayShape, rotational: bool) -> Rig {
     rig_with(shape, rotational, |_| ())
 }
 
-fn rig_with(mut shape: Shape, rotational: bool, change: impl Fn(&mut WorldSpec)) -> Rig {
+fn rig_with(mut shape: ArrayShape, rotational: bool, change: impl Fn(&mut WorldSpec)) -> Rig {
     shape.data = Sectors::mib(24);
     let mut options = RigOptions { write_cache: WriteCache::Volatile, rotational, ..RigOptions::new(1) };
     let small = Limits::small();

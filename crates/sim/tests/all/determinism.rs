@@ -4,11 +4,11 @@ use crate::support::{seeds, Case};
 use openraid_sim::digest::Digest;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::record::Record;
-use openraid_sim::{Loss, Random, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Random, Rig, RigOptions};
 use openraid_units::{Sectors, Slot};
 
 /// A run with all kinds of requests.
-fn run(shape: Shape, seed: u64, record: bool) -> Rig {
+fn run(shape: ArrayShape, seed: u64, record: bool) -> Rig {
     let mut options =
         RigOptions { bitmap: seed.is_multiple_of(2), junk: seed.is_multiple_of(3), ..RigOptions::new(seed) };
     options.world.record = record;
@@ -27,14 +27,14 @@ fn run(shape: Shape, seed: u64, record: bool) -> Rig {
     rig
 }
 
-fn digest(shape: Shape, seed: u64) -> Digest {
+fn digest(shape: ArrayShape, seed: u64) -> Digest {
     run(shape, seed, false).world.digest()
 }
 
 #[test]
 fn the_same_seed_gives_the_same_decisions_and_another_seed_others() {
     for seed in seeds(1, 10) {
-        for shape in Shape::some(Shape::all(), seed, 12) {
+        for shape in ArrayShape::some(ArrayShape::all(), seed, 12) {
             let _case = Case::new(seed, shape);
             assert_eq!(digest(shape, seed), digest(shape, seed));
             assert_ne!(digest(shape, seed), digest(shape, seed + 1));
@@ -45,7 +45,7 @@ fn the_same_seed_gives_the_same_decisions_and_another_seed_others() {
 #[test]
 fn a_recorded_run_replayed_into_a_new_controller_gives_the_same_actions() {
     for seed in seeds(1, 10) {
-        for shape in Shape::some(Shape::all(), seed + 1, 20) {
+        for shape in ArrayShape::some(ArrayShape::all(), seed + 1, 20) {
             let _case = Case::new(seed, shape);
             let rig = run(shape, seed, true);
             let record = rig.world.record().expect("it was asked for");
@@ -57,7 +57,7 @@ fn a_recorded_run_replayed_into_a_new_controller_gives_the_same_actions() {
 
 #[test]
 fn a_record_goes_to_bytes_and_back_and_damage_is_noticed_or_harmless() {
-    let shape = Shape::raid6(5, Sectors::kib(16));
+    let shape = ArrayShape::raid6(5, Sectors::kib(16));
     let rig = run(shape, 6, true);
     let record = rig.world.record().expect("it was asked for");
     let bytes = record.encode();

@@ -14,7 +14,7 @@ use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::world::arrays::ArrayStartError;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -39,9 +39,12 @@ fn write_and_flush(rig: &mut Rig) -> Result<(), ReplyStatus> {
 
 #[test]
 fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
-    for shape in
-        [Shape::new(Level::Raid0, 2, 2, CHUNK), Shape::raid5(4, CHUNK), Shape::raid1(2), Shape::raid10(0x102, 4, CHUNK)]
-    {
+    for shape in [
+        ArrayShape::new(Level::Raid0, 2, 2, CHUNK),
+        ArrayShape::raid5(4, CHUNK),
+        ArrayShape::raid1(2),
+        ArrayShape::raid10(0x102, 4, CHUNK),
+    ] {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));
         if shape.is_redundant() {
@@ -79,7 +82,7 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
 /// under way.
 #[test]
 fn a_flush_concurrent_with_a_failed_one_fails_too() {
-    for shape in [Shape::new(Level::Raid0, 2, 2, CHUNK), Shape::raid5(4, CHUNK)] {
+    for shape in [ArrayShape::new(Level::Raid0, 2, 2, CHUNK), ArrayShape::raid5(4, CHUNK)] {
         for seed in seeds(20, 100) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions::new(seed));
@@ -103,7 +106,7 @@ fn a_flush_concurrent_with_a_failed_one_fails_too() {
 /// array. A member that is filled from that member before would lack the data.
 #[test]
 fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_dropped_data() {
-    for shape in [Shape::raid1(2), Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
+    for shape in [ArrayShape::raid1(2), ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(5, CHUNK)] {
         for seed in seeds(10, 60) {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, false, 1);
@@ -143,7 +146,7 @@ fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_d
 /// written.
 #[test]
 fn a_record_that_the_last_member_refuses_does_not_count() {
-    for shape in [Shape::raid5(3, CHUNK), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid5(3, CHUNK), ArrayShape::raid1(2)] {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));
         rig.lose(Slot(0), Loss::Failed);
@@ -168,7 +171,7 @@ fn a_record_that_the_last_member_refuses_does_not_count() {
 /// The mark of a session with the journal did not reach a needed member. The session stays, and no flush relies on it.
 #[test]
 fn a_flush_does_not_rely_on_a_journal_that_no_member_names() {
-    let shape = Shape::new(Level::Raid0, 2, 2, CHUNK);
+    let shape = ArrayShape::new(Level::Raid0, 2, 2, CHUNK);
     let mut machine = Journalled::new(shape, 1, false, 1);
     let rig = &mut machine.rig;
     let needed = drive_in(rig, 1);
@@ -187,7 +190,7 @@ fn a_flush_does_not_rely_on_a_journal_that_no_member_names() {
 
 #[test]
 fn an_array_whose_flushes_fail_is_not_marked_clean() {
-    let shape = Shape::raid5(4, CHUNK);
+    let shape = ArrayShape::raid5(4, CHUNK);
     let mut rig = Rig::new(shape, RigOptions::new(1));
     rig.rest();
     for slot in 0..4 {
@@ -210,7 +213,7 @@ fn an_array_whose_flushes_fail_is_not_marked_clean() {
 fn an_array_without_redundancy_that_lost_a_member_has_failed() {
     for level in [Level::Raid0, Level::Linear] {
         let layout = if level == Level::Raid0 { 2 } else { 0 };
-        let mut rig = Rig::new(Shape::new(level, layout, 3, CHUNK), RigOptions::new(1));
+        let mut rig = Rig::new(ArrayShape::new(level, layout, 3, CHUNK), RigOptions::new(1));
         rig.rest();
         assert_eq!(rig.health(), Health::Optimal);
         rig.lose(Slot(1), Loss::Pulled);
@@ -231,7 +234,7 @@ fn an_array_without_redundancy_that_lost_a_member_has_failed() {
 #[test]
 fn a_parity_that_cannot_be_made_is_in_the_log_before_the_write_is_answered() {
     for seed in seeds(40, 400) {
-        let shape = Shape::raid5(4, CHUNK);
+        let shape = ArrayShape::raid5(4, CHUNK);
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));
         rig.rest();
@@ -260,7 +263,7 @@ fn a_parity_that_cannot_be_made_is_in_the_log_before_the_write_is_answered() {
 
 #[test]
 fn a_rebuild_that_loses_more_sectors_than_the_log_can_name_gives_the_new_member_up() {
-    let shape = Shape::raid5(4, CHUNK);
+    let shape = ArrayShape::raid5(4, CHUNK);
     let mut rig = Rig::new(shape, RigOptions::new(1));
     rig.rest();
     rig.lose(Slot(0), Loss::Failed);

@@ -8,7 +8,7 @@ use openraid_core::array::assemble::{self, AssembleOptions, Membership};
 use openraid_core::events::DriveError;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Nanos, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -59,7 +59,7 @@ fn judge(rig: &mut Rig) {
 fn rows_fit_with_a_partial_parity_log() {
     let mut back = 0;
     for seed in seeds(300, 8000) {
-        let shape = Shape::raid5(4, CHUNK);
+        let shape = ArrayShape::raid5(4, CHUNK);
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { ppl: true, cuts: true, ..RigOptions::new(seed) });
         let load = load(&rig);
@@ -79,7 +79,7 @@ fn rows_fit_with_a_partial_parity_log() {
 fn rows_and_copies_fit_with_a_journal() {
     let mut back = 0;
     for seed in seeds(100, 3000) {
-        for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2)] {
+        for shape in [ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(5, CHUNK), ArrayShape::raid1(2)] {
             let _case = Case::new(seed, shape);
             let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
             options.world.limits = limits_with_journal(openraid_units::Bytes::kib(256));
@@ -108,7 +108,7 @@ fn rows_and_copies_fit_with_a_journal() {
 fn rows_and_copies_fit_with_a_bitmap() {
     let mut back = 0;
     for seed in seeds(300, 8000) {
-        for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {
+        for shape in [ArrayShape::raid5(4, CHUNK), ArrayShape::raid1(2)] {
             let _case = Case::new(seed, shape);
             let options = RigOptions { bitmap: true, bitmap_chunk: Some(4096), cuts: true, ..RigOptions::new(seed) };
             let mut rig = Rig::new(shape, options);
@@ -131,7 +131,7 @@ fn rows_and_copies_fit_with_a_bitmap() {
 /// While it was absent, it missed writes.
 #[test]
 fn a_replacement_that_was_away_is_not_trusted_when_it_is_back() {
-    for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(5, CHUNK), ArrayShape::raid1(2)] {
         let _case = Case::new(3, shape);
         let mut rig = Rig::new(shape, RigOptions { spares: 1, cuts: true, ..RigOptions::new(3) });
         let load = load(&rig);

@@ -3,10 +3,10 @@
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::{AdminCommand, Policy};
 use openraid_core::array::create::{plan, CreateSpec, NewDrive};
-use openraid_core::events::{Completion, DriveInfo, Verdict};
+use openraid_core::events::{Completion, DriveInfo, ParityVerdict};
 use openraid_core::limits::Limits;
 use openraid_core::{Actions, Controller};
-use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions, DriveState};
+use openraid_drives::{AnyDrive, DriveKit, DriveOptions, DriveState, VirtualDrive};
 use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
 use openraid_models::Library;
 use openraid_units::{ArrayId, BlockSize, DriveId, Instant, Nanos, Sectors, Tag, Token};
@@ -23,13 +23,13 @@ struct Bench {
     drives: Vec<AnyDrive>,
     now: Instant,
     /// The result of comparisons.
-    verdict: Verdict,
+    verdict: ParityVerdict,
     read: Sectors,
     written: Sectors,
 }
 
 impl Bench {
-    fn new(profile: &str, level: MdLevel, verdict: Verdict) -> Self {
+    fn new(profile: &str, level: MdLevel, verdict: ParityVerdict) -> Self {
         let profile = Library::builtin().drive(profile).expect("a profile that is built in").clone();
         let kit = DriveKit::new(&profile);
         let drives: Vec<AnyDrive> = (0..MEMBERS)
@@ -109,7 +109,7 @@ impl Bench {
         }
         for job in &self.actions.jobs {
             let compares = matches!(job.kind, JobKind::Check | JobKind::Compare);
-            let verdict = if compares { self.verdict } else { Verdict::Done };
+            let verdict = if compares { self.verdict } else { ParityVerdict::Done };
             self.controller.complete(Completion::Job { tag: job.tag, verdict });
         }
     }
@@ -122,7 +122,7 @@ impl Bench {
             if status.consistent_to == Sectors::MAX {
                 return (self.now.since(Instant::ZERO), self.read, self.written);
             }
-            let drives = self.drives.iter().filter_map(DriveModel::next);
+            let drives = self.drives.iter().filter_map(VirtualDrive::next);
             let engine = self.controller.next_deadline().map(|(at, _)| at);
             self.now = drives.chain(engine).min().expect("a sync goes on").max(self.now);
             let mut done: Vec<Tag> = Vec::new();
@@ -170,9 +170,9 @@ fn a_first_sync_of_members_that_agree_reads_all_of_them_once_and_writes_nothing(
     for profile in ["exos_x18_18tb", "pm893_960"] {
         for level in [MdLevel::Raid5, MdLevel::Raid6, MdLevel::Raid10] {
             let whole = SIZE * u64::from(MEMBERS);
-            let (agree, read, written) = Bench::new(profile, level, Verdict::Match).sync();
+            let (agree, read, written) = Bench::new(profile, level, ParityVerdict::Match).sync();
             assert!(read == whole && written < Sectors::mib(1), "{read:?} read, {written:?} written");
-            let (differ, read_too, written_too) = Bench::new(profile, level, Verdict::Unknown).sync();
+            let (differ, read_too, written_too) = Bench::new(profile, level, ParityVerdict::Unknown).sync();
             let once = reading(profile);
             // Reads are in the order of their places on the drives, so the drives or the limit of the rate determine
             // the speed. That limit counts data of a mirror, and sectors of each member of a parity set.

@@ -7,12 +7,12 @@ use openraid_core::array::assemble::AssembleError;
 use openraid_core::events::RequestKind;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::arrays::ArrayStartError;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, Nanos, Sectors, Slot};
 
 /// A RAID 6 of six.
-fn six() -> Shape {
-    Shape::raid6(6, Sectors::kib(16))
+fn six() -> ArrayShape {
+    ArrayShape::raid6(6, Sectors::kib(16))
 }
 
 /// Hosts with short writes only.
@@ -51,8 +51,11 @@ fn torn_without_a_member(options: RigOptions) -> (Rig, Workload) {
 fn members_that_vanished_together_are_taken_together() {
     let mut forced = 0;
     for seed in seeds(24, 400) {
-        let shapes =
-            [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(6, Sectors::kib(16)), Shape::raid5(5, Sectors::kib(64))];
+        let shapes = [
+            ArrayShape::raid5(4, Sectors::kib(16)),
+            ArrayShape::raid6(6, Sectors::kib(16)),
+            ArrayShape::raid5(5, Sectors::kib(64)),
+        ];
         let shape = shapes[usize::try_from(seed % 3).unwrap()];
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
@@ -195,7 +198,7 @@ fn a_stopped_resync_continues_without_force() {
 fn force_takes_no_stale_copy_of_available_data() {
     let chunk = Sectors::kib(16);
     for seed in seeds(24, 200) {
-        let shape = Shape::raid10(0x102, 4, chunk);
+        let shape = ArrayShape::raid10(0x102, 4, chunk);
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { cuts: true, bitmap: seed % 2 == 0, ..RigOptions::new(seed) });
         let capacity = rig.session.capacity();

@@ -3,10 +3,10 @@
 use crate::support::{seeds, Case};
 use openraid_core::geometry::Level;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 
 /// Random requests of all kinds, at several depths and sizes.
-fn random_requests(shape: Shape, seed: u64) {
+fn random_requests(shape: ArrayShape, seed: u64) {
     let _case = Case::new(seed, shape);
     let mut rig = Rig::new(shape, RigOptions::new(seed));
     let whole = Workload::mixed(rig.session.capacity());
@@ -22,9 +22,9 @@ fn random_requests(shape: Shape, seed: u64) {
     rig.judge();
 }
 
-fn all_of(seed_slice: u64, wanted: impl Fn(&Shape) -> bool) {
+fn all_of(seed_slice: u64, wanted: impl Fn(&ArrayShape) -> bool) {
     for seed in seeds(seed_slice, 20) {
-        for shape in Shape::all().into_iter().filter(|shape| wanted(shape)) {
+        for shape in ArrayShape::all().into_iter().filter(|shape| wanted(shape)) {
             random_requests(shape, seed);
         }
     }

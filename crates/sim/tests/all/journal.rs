@@ -14,15 +14,15 @@ use openraid_format::{journal_superblock_lba, FeatureMap, JournalSuperblock, Sup
 use openraid_sim::drive::Latency;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{Bytes, Nanos, Sectors, Slot};
 
-fn protectable() -> Vec<Shape> {
-    Shape::all().into_iter().filter(|shape| !shape.is_passthrough() && is_whole_lines(shape)).collect()
+fn protectable() -> Vec<ArrayShape> {
+    ArrayShape::all().into_iter().filter(|shape| !shape.is_passthrough() && is_whole_lines(shape)).collect()
 }
 
 /// Whether the chunks of the shape are whole lines of the cache.
-fn is_whole_lines(shape: &Shape) -> bool {
+fn is_whole_lines(shape: &ArrayShape) -> bool {
     match shape.geometry() {
         openraid_core::geometry::Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(8),
         _ => true,
@@ -57,7 +57,7 @@ fn every_level_holds_what_was_promised_and_stops_in_order() {
 #[test]
 fn after_a_power_cut_everything_acknowledged_is_there_without_a_resync() {
     for seed in seeds(2, 60) {
-        for shape in Shape::some(protectable(), seed, 16) {
+        for shape in ArrayShape::some(protectable(), seed, 16) {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
             let range = if machine.rig.random.chance(1, 2) { 0..96 << 10 } else { 0..machine.rig.session.capacity() };
@@ -86,8 +86,8 @@ fn after_a_power_cut_everything_acknowledged_is_there_without_a_resync() {
 #[test]
 fn a_member_that_is_lost_with_the_power_takes_nothing_along() {
     for seed in seeds(2, 60) {
-        let redundant = protectable().into_iter().filter(Shape::is_redundant).collect();
-        for shape in Shape::some(redundant, seed, 12) {
+        let redundant = protectable().into_iter().filter(ArrayShape::is_redundant).collect();
+        for shape in ArrayShape::some(redundant, seed, 12) {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, false, 1);
             let load = Workload {
@@ -122,7 +122,7 @@ fn a_member_that_is_lost_with_the_power_takes_nothing_along() {
 #[test]
 fn without_its_device_the_journal_keeps_its_word_and_writes_go_through() {
     for seed in seeds(2, 40) {
-        for shape in Shape::some(protectable(), seed, 8) {
+        for shape in ArrayShape::some(protectable(), seed, 8) {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
             let load = Workload { len_max: 32 << 10, ..Workload::mixed(machine.rig.session.capacity()) };
@@ -143,7 +143,7 @@ fn without_its_device_the_journal_keeps_its_word_and_writes_go_through() {
 #[test]
 fn either_of_two_devices_is_enough() {
     for seed in seeds(2, 40) {
-        for shape in Shape::some(protectable(), seed, 8) {
+        for shape in ArrayShape::some(protectable(), seed, 8) {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, false, 2);
             let load =
@@ -165,8 +165,8 @@ fn either_of_two_devices_is_enough() {
 #[test]
 fn members_are_lost_while_the_journal_holds_much_and_nothing_is_lost_with_them() {
     for seed in seeds(2, 40) {
-        let redundant = protectable().into_iter().filter(Shape::is_redundant).collect();
-        for shape in Shape::some(redundant, seed, 12) {
+        let redundant = protectable().into_iter().filter(ArrayShape::is_redundant).collect();
+        for shape in ArrayShape::some(redundant, seed, 12) {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
             let load = Workload { len_max: 64 << 10, depth: 16, ..Workload::mixed(machine.rig.session.capacity()) };
@@ -189,7 +189,7 @@ fn members_are_lost_while_the_journal_holds_much_and_nothing_is_lost_with_them()
 #[test]
 fn the_policy_is_switched_while_hosts_write_and_everybody_gets_an_answer() {
     for seed in seeds(2, 40) {
-        for shape in Shape::some(protectable(), seed, 12) {
+        for shape in ArrayShape::some(protectable(), seed, 12) {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
             let load = Workload {
@@ -227,7 +227,7 @@ fn counts(machine: &Journalled) -> ([u64; 3], [u64; 2]) {
 
 #[test]
 fn with_the_journal_writes_in_order_of_any_size_become_whole_stripes() {
-    for (shape, data) in [(Shape::raid5(5, Sectors::kib(64)), 4), (Shape::raid6(6, Sectors::kib(64)), 4)] {
+    for (shape, data) in [(ArrayShape::raid5(5, Sectors::kib(64)), 4), (ArrayShape::raid6(6, Sectors::kib(64)), 4)] {
         // Whole blocks of 512 bytes; many writes end inside a line.
         let sizes = [4096, 4608, 6144, (10 << 10) + 512, 24 << 10, 64 << 10, 100 << 10, 200 << 10, 1 << 20];
         for (depth, size) in sizes.into_iter().flat_map(|size| [(1, size), (32, size)]) {
@@ -266,8 +266,8 @@ struct Cost {
 /// Stripes of an array of which writes use only a few.
 const MANY_STRIPES: u64 = 2048;
 
-fn cost_of_small_writes(shape: Shape) -> Cost {
-    let shape = Shape { data: shape.chunk * MANY_STRIPES, ..shape };
+fn cost_of_small_writes(shape: ArrayShape) -> Cost {
+    let shape = ArrayShape { data: shape.chunk * MANY_STRIPES, ..shape };
     // The requests and units in work of a server.
     let Limits { requests_max, pieces_max, ops_max, commands_max, drive_depth_max, destage_units_max, .. } =
         Limits::default();
@@ -313,18 +313,19 @@ fn cost_of_small_writes(shape: Shape) -> Cost {
 fn small_writes_at_depth_32_cost_fewer_writes_and_flushes_than_a_partial_parity_log() {
     // md's log on RAID 5: five writes, three flushes and 16 KiB for each small write. The journal does not save bytes,
     // because it has all data and parity.
-    let cost = cost_of_small_writes(Shape::raid5(4, Sectors::kib(64)));
+    let cost = cost_of_small_writes(ArrayShape::raid5(4, Sectors::kib(64)));
     assert_eq!(cost.member_bytes, 2.0 * 4096.0, "{cost:?}");
     assert!(cost.writes < 2.75 && cost.flushes < 0.75 && cost.journal_bytes < 2.5 * 4096.0, "{cost:?}");
     // md has no such log for RAID 6. RAID 6 has one more parity, in the journal and on its member.
-    let cost = cost_of_small_writes(Shape::raid6(6, Sectors::kib(64)));
+    let cost = cost_of_small_writes(ArrayShape::raid6(6, Sectors::kib(64)));
     assert_eq!(cost.member_bytes, 3.0 * 4096.0, "{cost:?}");
     assert!(cost.writes < 4.0 && cost.flushes < 1.25 && cost.journal_bytes < 3.5 * 4096.0, "{cost:?}");
 }
 
 #[test]
 fn a_hot_line_does_not_keep_the_tail_and_the_ring_is_used_many_times_over() {
-    for shape in [Shape::raid5(4, Sectors::kib(64)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(16))] {
+    for shape in [ArrayShape::raid5(4, Sectors::kib(64)), ArrayShape::raid1(2), ArrayShape::raid6(5, Sectors::kib(16))]
+    {
         let mut machine = Journalled::with_cache(shape, 5, Bytes::mib(1));
         let hot = Workload { len_max: 4096, align: 4096, range: 0..4096, mix: [0, 1, 0, 0, 0], depth: 2 };
         let all = Workload {
@@ -354,7 +355,8 @@ fn a_hot_line_does_not_keep_the_tail_and_the_ring_is_used_many_times_over() {
 /// the cache of the next start always has room for the log.
 #[test]
 fn a_log_never_holds_more_than_the_cache_can_take_over() {
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid6(5, Sectors::kib(16)), ArrayShape::raid1(2)]
+    {
         let cache = Bytes::kib(128);
         let mut machine = Journalled::with_cache(shape, 7, cache);
         let load = Workload { len_max: 8192, align: 4096, range: 0..512 << 10, mix: [0, 1, 0, 0, 0], depth: 8 };
@@ -388,7 +390,7 @@ fn a_log_never_holds_more_than_the_cache_can_take_over() {
 /// next server with enough room has it.
 #[test]
 fn a_cache_that_is_too_small_for_the_log_refuses_the_array_and_loses_nothing() {
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid1(2)] {
         let mut machine = Journalled::with_cache(shape, 9, Bytes::mib(2));
         let load = Workload {
             len_max: 8192,
@@ -416,7 +418,7 @@ fn a_cache_that_is_too_small_for_the_log_refuses_the_array_and_loses_nothing() {
 /// The place of an entry is free only after the superblocks on the device say that the log begins after it.
 #[test]
 fn no_room_is_used_again_before_the_tail_is_durable() {
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid1(2)] {
         let mut machine = Journalled::new(shape, 11, false, 2);
         let devices = machine.devices.clone();
         let load = Workload {
@@ -481,7 +483,7 @@ fn the_mark_of_the_journal_goes_with_the_active_mark_or_after_it() {
         let latency =
             Latency { least: Nanos::from_micros(1), most: Nanos::from_millis(2), grain: Nanos::from_micros(1) };
         let options = RigOptions { latency, ..RigOptions::new(seed) };
-        let mut machine = Journalled::made(Shape::raid5(4, Sectors::kib(64)), options, 1, Bytes::mib(1));
+        let mut machine = Journalled::made(ArrayShape::raid5(4, Sectors::kib(64)), options, 1, Bytes::mib(1));
         let load = Workload { len_max: 32 << 10, ..Workload::mixed(machine.rig.session.capacity()) };
         machine.rig.session.run(&mut machine.rig.world, &load, 10);
         machine
@@ -515,9 +517,9 @@ fn an_array_that_is_stopped_while_its_journal_is_read_stops_and_loses_nothing() 
     for seed in seeds(1, 30) {
         let shapes = [
             // No superblock marks the array as active.
-            (Shape::new(Level::Raid0, 2, 2, Sectors::kib(16)), false),
-            (Shape::raid5(4, Sectors::kib(64)), false),
-            (Shape::raid6(5, Sectors::kib(16)), true),
+            (ArrayShape::new(Level::Raid0, 2, 2, Sectors::kib(16)), false),
+            (ArrayShape::raid5(4, Sectors::kib(64)), false),
+            (ArrayShape::raid6(5, Sectors::kib(16)), true),
         ];
         for (shape, is_degraded) in shapes {
             for steps in 0..30 {

@@ -12,17 +12,22 @@ use openraid_core::limits::Limits;
 use openraid_format::{FeatureMap, Superblock, BITMAP_HEADER_BYTES};
 use openraid_sim::oracle::members::{superblock_on, Members};
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::oracle::{Content, Session as Host};
-use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
+use openraid_sim::oracle::{Content, HostSession as Host};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions, World};
 use openraid_units::{Bytes, DriveLba, Nanos, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
-fn shapes() -> [Shape; 4] {
-    [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2), Shape::raid10(0x102, 4, CHUNK)]
+fn shapes() -> [ArrayShape; 4] {
+    [
+        ArrayShape::raid5(4, CHUNK),
+        ArrayShape::raid6(5, CHUNK),
+        ArrayShape::raid1(2),
+        ArrayShape::raid10(0x102, 4, CHUNK),
+    ]
 }
 
-fn machine(shape: Shape, seed: u64) -> Journalled {
+fn machine(shape: ArrayShape, seed: u64) -> Journalled {
     Journalled::new(shape, seed, false, 1)
 }
 
@@ -70,7 +75,7 @@ fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it()
 #[test]
 fn unflushed_data_of_a_lost_member_stays_in_the_journal() {
     for seed in seeds(8, 100) {
-        for shape in [Shape::new(Level::Raid0, 0, 3, CHUNK), Shape::new(Level::Linear, 0, 2, CHUNK)] {
+        for shape in [ArrayShape::new(Level::Raid0, 0, 3, CHUNK), ArrayShape::new(Level::Linear, 0, 2, CHUNK)] {
             let _case = Case::new(seed, shape);
             let mut machine = machine(shape, seed);
             let load = Workload {
@@ -174,7 +179,7 @@ fn a_journal_that_is_detached_is_empty_and_knows_no_arrays() {
 #[test]
 fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
     for seed in seeds(4, 60) {
-        let shape = Shape::raid5(4, CHUNK);
+        let shape = ArrayShape::raid5(4, CHUNK);
         let _case = Case::new(seed, shape);
         let mut machine = machine(shape, seed);
         run(&mut machine, 60);
@@ -203,7 +208,7 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
 /// A damaged log is treated as empty on a new opening only if no array has data in it.
 #[test]
 fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() {
-    let mut machine = machine(Shape::raid5(4, CHUNK), 1);
+    let mut machine = machine(ArrayShape::raid5(4, CHUNK), 1);
     run(&mut machine, 40);
     machine.rig.session.drain(&mut machine.rig.world);
     for slot in [Slot(0), Slot(1)] {
@@ -223,7 +228,7 @@ fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() 
 /// is written to the members because the log is full, before it reaches its age limit of seconds.
 #[test]
 fn a_full_log_does_not_wait_for_a_line_to_age() {
-    for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid5(4, CHUNK), ArrayShape::raid1(2)] {
         let mut machine = machine(shape, 3);
         let load = Workload { len_max: 4096, align: 4096, range: 0..4096, mix: [0, 1, 0, 0, 0], depth: 1 };
         let mut longest = Nanos::ZERO;
@@ -304,7 +309,7 @@ fn a_journal_that_does_not_answer_any_more_is_given_up() {
 fn a_lost_journal_is_not_forgotten_while_its_superblock_is_being_written() {
     let mut met = 0;
     for seed in seeds(8, 40) {
-        let mut machine = machine(Shape::raid5(4, CHUNK), seed);
+        let mut machine = machine(ArrayShape::raid5(4, CHUNK), seed);
         let device = machine.devices[0];
         let last = |command: &DriveCommand| command.lba >= DriveLba::ZERO + (JOURNAL - Sectors::kib(16));
         run(&mut machine, 120);
@@ -443,7 +448,7 @@ fn rows_that_only_the_lost_log_knew_are_made_consistent() {
 fn losing_the_journal_does_not_wait_for_the_other_arrays() {
     for seed in seeds(2, 20) {
         for steps in (5..120).step_by(10) {
-            let (one, other) = (Shape::raid5(4, CHUNK), Shape::raid5(5, CHUNK));
+            let (one, other) = (ArrayShape::raid5(4, CHUNK), ArrayShape::raid5(5, CHUNK));
             let _case = Case::new(seed, format!("after {steps} steps"));
             let mut machine = two_arrays::Machine::new(one, other, seed, 1);
             let policy = Policy { write_cache: WriteCache::Volatile, ..Policy::default() };
@@ -478,7 +483,7 @@ fn losing_the_journal_does_not_wait_for_the_other_arrays() {
 fn a_device_with_the_epoch_of_a_start_that_was_cut_short_is_stale() {
     for seed in seeds(4, 40) {
         for requests in [0, 20] {
-            let shape = Shape::raid5(4, CHUNK);
+            let shape = ArrayShape::raid5(4, CHUNK);
             let _case = Case::new(seed, format!("{shape}, {requests} requests"));
             let mut machine = Journalled::new(shape, seed, false, 2);
             run(&mut machine, 60);

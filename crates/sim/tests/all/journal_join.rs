@@ -11,7 +11,7 @@ use openraid_format::{journal_superblock_lba, JournalError, JournalSuperblock, S
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::journal::JournalFault;
-use openraid_sim::Shape;
+use openraid_sim::ArrayShape;
 use openraid_units::{DriveId, Nanos, Sectors};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -27,7 +27,7 @@ struct Machine {
 
 impl Machine {
     /// A machine that has dropped one device, and has continued with the other one alone.
-    fn degraded(shape: Shape, seed: u64) -> Self {
+    fn degraded(shape: ArrayShape, seed: u64) -> Self {
         let journalled = Journalled::new(shape, seed, false, 2);
         let gone = usize::from(seed.is_multiple_of(2));
         let mut machine = Self { stays: journalled.devices[1 - gone], joins: journalled.devices[gone], journalled };
@@ -101,8 +101,8 @@ impl Machine {
     }
 }
 
-fn shapes() -> [Shape; 3] {
-    [Shape::raid5(4, CHUNK), Shape::raid1(2), Shape::raid6(5, CHUNK)]
+fn shapes() -> [ArrayShape; 3] {
+    [ArrayShape::raid5(4, CHUNK), ArrayShape::raid1(2), ArrayShape::raid6(5, CHUNK)]
 }
 
 /// The steps at which an event happens: all steps in the long run.
@@ -265,7 +265,7 @@ fn whichever_device_fails_at_any_step_of_a_join_nothing_is_lost() {
 #[test]
 fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
     for seed in seeds(2, 20) {
-        let shape = Shape::raid5(4, CHUNK);
+        let shape = ArrayShape::raid5(4, CHUNK);
         let _case = Case::new(seed, shape);
         let mut machine = Machine::degraded(shape, seed);
         let world = &mut machine.journalled.rig.world;
@@ -291,7 +291,7 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
 /// the epochs of the other two show which of them is stale.
 #[test]
 fn a_device_that_failed_while_it_joined_is_distinguished_from_the_one_that_joined_after_it() {
-    let shape = Shape::raid5(4, CHUNK);
+    let shape = ArrayShape::raid5(4, CHUNK);
     let mut machine = Machine::degraded(shape, 2);
     let second = machine.joins;
     machine.joins = machine.journalled.rig.world.add_drive(DriveSpec::new(JOURNAL));
@@ -326,7 +326,7 @@ fn superblock(machine: &Machine, drive: DriveId) -> Option<JournalSuperblock> {
 
 #[test]
 fn a_place_of_the_log_that_cannot_be_read_ends_a_join_and_nothing_else() {
-    let shape = Shape::raid5(4, CHUNK);
+    let shape = ArrayShape::raid5(4, CHUNK);
     let mut machine = Machine::degraded(shape, 4);
     machine.journalled.rig.world.take_notices();
     machine.journalled.rig.world.drive_mut(machine.stays).faults.reads = true;

@@ -8,7 +8,7 @@ use openraid_core::journal::find_device::FindError;
 use openraid_format::JournalError;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::journal::{JournalFault, ResyncResult};
-use openraid_sim::{Random, Shape};
+use openraid_sim::{ArrayShape, Random};
 use openraid_units::{DriveId, Sectors};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -55,7 +55,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(shape: Shape, seed: u64) -> Self {
+    fn new(shape: ArrayShape, seed: u64) -> Self {
         let journalled = Journalled::new(shape, seed, false, 2);
         Self { both: journalled.devices.clone(), journalled, random: Random::derived(seed, 41) }
     }
@@ -190,8 +190,8 @@ fn is_like(now: &FoundJournal, other: &FoundJournal) -> bool {
     log(now) == log(other)
 }
 
-fn shapes() -> [Shape; 3] {
-    [Shape::raid5(4, CHUNK), Shape::raid1(2), Shape::raid6(5, CHUNK)]
+fn shapes() -> [ArrayShape; 3] {
+    [ArrayShape::raid5(4, CHUNK), ArrayShape::raid1(2), ArrayShape::raid6(5, CHUNK)]
 }
 
 #[test]

@@ -11,7 +11,7 @@ use openraid_sim::drive::image::Image;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::arrays::ArrayStartError;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -22,12 +22,17 @@ const INTERVAL: Nanos = Nanos::from_millis(2);
 const BETWEEN: u64 = 24;
 const COPIES: usize = 16;
 
-fn shapes() -> [Shape; 4] {
-    [Shape::raid1(2), Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid10(0x102, 4, CHUNK)]
+fn shapes() -> [ArrayShape; 4] {
+    [
+        ArrayShape::raid1(2),
+        ArrayShape::raid5(4, CHUNK),
+        ArrayShape::raid6(5, CHUNK),
+        ArrayShape::raid10(0x102, 4, CHUNK),
+    ]
 }
 
 /// A machine whose superblocks say often how far the log has come.
-fn machine(shape: Shape, seed: u64, mirrors: u8, interval: Nanos) -> Journalled {
+fn machine(shape: ArrayShape, seed: u64, mirrors: u8, interval: Nanos) -> Journalled {
     let limits = openraid_core::limits::Limits { position_interval: interval, ..limits_with_journal(CACHE) };
     Journalled::with_limits(shape, RigOptions::new(seed), mirrors, limits)
 }
@@ -166,7 +171,7 @@ fn a_copy_from_before_the_session_is_refused_whatever_the_interval_is() {
 /// others have written to the older copy since.
 #[test]
 fn an_older_copy_that_grows_does_not_become_the_right_one() {
-    let shape = Shape::raid5(4, CHUNK);
+    let shape = ArrayShape::raid5(4, CHUNK);
     let mut machine = machine(shape, 5, 1, INTERVAL);
     write(&mut machine, 30);
     let copy = images(&machine, &machine.devices);
@@ -181,7 +186,7 @@ fn an_older_copy_that_grows_does_not_become_the_right_one() {
     machine.attach();
     let others: Vec<DriveId> = (0..2).map(|_| machine.rig.new_drive()).collect();
     let options = RigOptions::new(6);
-    let other = machine.rig.world.create(&Shape::raid1(2), &others, &options);
+    let other = machine.rig.world.create(&ArrayShape::raid1(2), &others, &options);
     machine.rig.world.run_for(Nanos::from_secs(5));
     support::journalled::protect(&mut machine.rig.world, other);
     while durable(&machine) <= seen {
@@ -231,7 +236,7 @@ fn a_member_with_its_own_image_of_two_intervals_ago_is_left_out() {
 fn without_a_journal_an_image_of_two_intervals_ago_is_left_out_too() {
     let mut stale = 0;
     for seed in seeds(6, 80) {
-        for shape in [Shape::raid1(2), Shape::raid1(3), Shape::raid10(0x102, 4, CHUNK)] {
+        for shape in [ArrayShape::raid1(2), ArrayShape::raid1(3), ArrayShape::raid10(0x102, 4, CHUNK)] {
             let _case = Case::new(seed, shape);
             let mut options = RigOptions { cuts: true, bitmap: seed % 2 == 0, ..RigOptions::new(seed) };
             options.world.limits.position_interval = INTERVAL;
@@ -286,7 +291,7 @@ fn the_superblocks_are_written_once_an_interval_whatever_is_written() {
 }
 
 /// What the superblocks of a load cost that follow the log: events, writes and flushes of all members.
-fn cost(shape: Shape, interval: Nanos) -> (u64, u64, u64) {
+fn cost(shape: ArrayShape, interval: Nanos) -> (u64, u64, u64) {
     let mut machine = machine(shape, 2, 1, interval);
     write(&mut machine, 24 * 400);
     let newest = machine.rig.drives.iter().filter_map(|drive| superblock_on(&machine.rig.world, *drive));

@@ -6,7 +6,7 @@ use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminError, Session};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::arrays::ArrayStartError;
-use openraid_sim::Shape;
+use openraid_sim::ArrayShape;
 use openraid_units::Sectors;
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -38,7 +38,7 @@ fn is_refused(machine: &mut Journalled) {
 #[test]
 fn an_array_starts_with_the_journal_that_its_members_name_and_with_no_other() {
     for seed in seeds(3, 40) {
-        for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2)] {
+        for shape in [ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(5, CHUNK), ArrayShape::raid1(2)] {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, false, 1);
             let mut other = machine.rig.world.make_journal(1, JOURNAL);

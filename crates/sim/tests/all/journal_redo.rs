@@ -9,19 +9,19 @@ use openraid_core::admin::{AdminCommand, Health};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Shape};
+use openraid_sim::{ArrayShape, Loss};
 use openraid_units::{Bytes, Sectors, Slot};
 
-fn parities() -> [Shape; 3] {
+fn parities() -> [ArrayShape; 3] {
     [
-        Shape::raid5(4, Sectors::kib(64)),
-        Shape::raid6(5, Sectors::kib(16)),
-        Shape::new(Level::Raid4, 0, 3, Sectors::kib(16)),
+        ArrayShape::raid5(4, Sectors::kib(64)),
+        ArrayShape::raid6(5, Sectors::kib(16)),
+        ArrayShape::new(Level::Raid4, 0, 3, Sectors::kib(16)),
     ]
 }
 
 /// An array with overwritten places, with destage at work at all times, followed by a power cut.
-fn overwritten(shape: Shape, seed: u64, mirrors: u8) -> Journalled {
+fn overwritten(shape: ArrayShape, seed: u64, mirrors: u8) -> Journalled {
     let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), mirrors);
     let load = Workload {
         len_max: 4096,
@@ -168,7 +168,7 @@ fn without_the_journal_rows_that_miss_something_are_not_served_and_with_it_all_i
 /// Sets without parity have few redos. Their copies are at several places, and hosts wait.
 #[test]
 fn sets_without_parity_are_started_when_their_redos_are_done() {
-    for shape in [Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
+    for shape in [ArrayShape::raid1(2), ArrayShape::raid10(0x102, 4, Sectors::kib(16))] {
         let _case = Case::new(3, shape);
         let mut machine = Journalled::with_cache(shape, 3, Bytes::mib(1));
         let odd = Workload {

@@ -8,7 +8,7 @@ use openraid_core::admin::{JournalState, Unprotected};
 use openraid_core::limits::Limits;
 use openraid_sim::drive::Latency;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Bytes, Nanos, Sectors};
 
 const CHUNK: Sectors = Sectors::kib(32);
@@ -25,7 +25,7 @@ fn is_never_full(machine: &mut Journalled) {
 #[test]
 fn acknowledged_writes_have_room_after_every_crash() {
     for seed in seeds(8, 200) {
-        for shape in [Shape::raid5(4, CHUNK), Shape::raid6(6, CHUNK)] {
+        for shape in [ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(6, CHUNK)] {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::with_cache(shape, seed, Bytes::mib(2));
             let align = if seed % 2 == 0 { 512 } else { 4096 };
@@ -55,7 +55,8 @@ fn an_entry_has_records_for_the_widest_stripes() {
     let limits = Limits { pool, cache, journal, work, ..small };
     let chunk = Sectors::kib(16);
     for (seed, len_max) in [(1, 800 << 10), (2, 48 << 10)] {
-        let mut machine = Journalled::with_limits(Shape::raid6(60, chunk), RigOptions::new(seed), 1, limits.clone());
+        let mut machine =
+            Journalled::with_limits(ArrayShape::raid6(60, chunk), RigOptions::new(seed), 1, limits.clone());
         let load = Workload { len_max, align: 4096, mix: [1, 3, 1, 0, 3], depth: 4, ..Workload::mixed(3 << 20) };
         for _ in 0..3 {
             machine.rig.session.run_on(&mut machine.rig.world, &load, 60);
@@ -69,7 +70,7 @@ fn an_entry_has_records_for_the_widest_stripes() {
     }
     let mut options = RigOptions { cuts: false, ..RigOptions::new(3) };
     options.world.limits = limits;
-    let mut rig = Rig::new(Shape::raid6(61, chunk), options);
+    let mut rig = Rig::new(ArrayShape::raid6(61, chunk), options);
     let devices = rig.world.make_journal(1, JOURNAL);
     attach_journal(&mut rig.world, &devices);
     rig.rest();
@@ -81,7 +82,7 @@ fn an_entry_has_records_for_the_widest_stripes() {
 #[test]
 fn a_table_of_entries_that_fills_up_presses_destage() {
     let limits = Limits { journal_entries_max: 128, ..limits_with_journal(Bytes::mib(2)) };
-    let mut machine = Journalled::with_limits(Shape::raid5(4, CHUNK), RigOptions::new(1), 1, limits);
+    let mut machine = Journalled::with_limits(ArrayShape::raid5(4, CHUNK), RigOptions::new(1), 1, limits);
     let load = Workload { len_max: 4096, align: 4096, depth: 1, mix: [0, 1, 0, 0, 0], ..Workload::mixed(4 << 20) };
     machine.rig.session.run_on(&mut machine.rig.world, &load, 120);
     let world = &mut machine.rig.world;
@@ -105,7 +106,7 @@ fn redo_of_many_stripes_finds_room_whatever_their_order() {
     for seed in seeds(3, 60) {
         let _case = Case::new(seed, "spread");
         let options = RigOptions { latency: Latency::SPINDLE, rotational: true, ..RigOptions::new(seed) };
-        let shape = Shape::raid5(4, Sectors::kib(4));
+        let shape = ArrayShape::raid5(4, Sectors::kib(4));
         let mut machine = Journalled::with_limits(shape, options, 1, limits.clone());
         let capacity = machine.rig.session.capacity();
         let load =
@@ -130,7 +131,7 @@ fn a_table_of_entries_that_is_full_leaves_room_for_redo_and_for_the_next_start()
     for seed in seeds(4, 60) {
         let _case = Case::new(seed, "table");
         let options = RigOptions { latency: Latency::SPINDLE, ..RigOptions::new(seed) };
-        let mut machine = Journalled::with_limits(Shape::raid5(4, CHUNK), options, 1, limits.clone());
+        let mut machine = Journalled::with_limits(ArrayShape::raid5(4, CHUNK), options, 1, limits.clone());
         let load = Workload { len_max: 4096, align: 4096, depth: 1, mix: [0, 1, 0, 0, 0], ..Workload::mixed(4 << 20) };
         let mut most = 0;
         for _ in 0..12 {

@@ -8,7 +8,7 @@ use openraid_core::admin::{AdminCommand, JournalState, Session as Protection};
 use openraid_format::Uuid;
 use openraid_sim::drive::LateCommands;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::Shape;
+use openraid_sim::ArrayShape;
 use openraid_units::{Nanos, Sectors};
 
 #[test]
@@ -49,7 +49,12 @@ fn a_failed_array_stops_no_other_and_its_acknowledged_data_is_there_when_it_is_b
 }
 
 /// A machine whose first array has failed, after this number of requests of up to this length.
-fn failed((failing, living): (Shape, Shape), seed: u64, mirrors: u8, (len_max, requests): (u64, u64)) -> Machine {
+fn failed(
+    (failing, living): (ArrayShape, ArrayShape),
+    seed: u64,
+    mirrors: u8,
+    (len_max, requests): (u64, u64),
+) -> Machine {
     let mut machine = Machine::new(failing, living, seed, mirrors);
     let load = machine.load_of(machine.rig.session.capacity(), len_max);
     machine.rig.session.run_on(&mut machine.rig.world, &load, requests);

@@ -10,7 +10,7 @@ use openraid_format::{
     JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES,
 };
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Bytes, DriveId, Sectors};
 
 const CAPACITY: Sectors = Sectors::mib(8);
@@ -42,7 +42,7 @@ fn count_full_notices(rig: &mut Rig) -> usize {
 fn a_full_table_is_reported_and_reuses_the_place_of_a_discarded_array() {
     let mut options = RigOptions { cuts: false, ..RigOptions::new(1) };
     options.world.limits = limits_with_journal(Bytes::mib(1));
-    let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), options);
+    let mut rig = Rig::new(ArrayShape::raid5(4, Sectors::kib(16)), options);
     rig.rest();
     let devices = rig.world.make_journal(1, CAPACITY);
     fill_table(&mut rig, devices[0]);
@@ -85,7 +85,7 @@ fn a_full_table_is_reported_and_reuses_the_place_of_a_discarded_array() {
 fn giving_up_is_durable_before_it_is_reported() {
     let mut options = RigOptions { cuts: false, ..RigOptions::new(2) };
     options.world.limits = limits_with_journal(Bytes::mib(1));
-    let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), options);
+    let mut rig = Rig::new(ArrayShape::raid5(4, Sectors::kib(16)), options);
     rig.rest();
     let devices = rig.world.make_journal(1, CAPACITY);
     fill_table(&mut rig, devices[0]);

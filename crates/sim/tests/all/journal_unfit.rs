@@ -15,22 +15,22 @@ use openraid_sim::drive::{Defect, DriveSpec};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::arrays::{plan_new, ArrayStartError};
 use openraid_sim::world::journal::JournalFault;
-use openraid_sim::{Rig, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Rig, RigOptions, World};
 use openraid_units::{Bytes, DriveId, DriveLba, Sectors};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
-fn shapes() -> [Shape; 3] {
-    [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2)]
+fn shapes() -> [ArrayShape; 3] {
+    [ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(5, CHUNK), ArrayShape::raid1(2)]
 }
 
 /// Much data is acknowledged, and the power is cut before it is on the members.
-fn promised(shape: Shape, mirrors: u8) -> Journalled {
+fn promised(shape: ArrayShape, mirrors: u8) -> Journalled {
     after_a_cut(Journalled::new(shape, 1, false, mirrors))
 }
 
 /// Like `promised`, with a journal of this size.
-fn promised_on(shape: Shape, capacity: Sectors) -> Journalled {
+fn promised_on(shape: ArrayShape, capacity: Sectors) -> Journalled {
     let mut machine = Journalled::new(shape, 1, false, 1);
     machine.rig.session.cut_power(&mut machine.rig.world);
     machine.devices = machine.rig.world.make_journal(1, capacity);
@@ -339,11 +339,11 @@ fn an_impossible_policy_is_refused_and_the_array_continues_as_before() {
 #[test]
 fn a_partial_parity_log_is_for_single_parity_and_excludes_a_bitmap() {
     let drives: Vec<(DriveId, Sectors)> = (0..6).map(|n| (DriveId(n), Sectors::mib(16))).collect();
-    for shape in [Shape::raid6(5, CHUNK), Shape::raid1(2), Shape::raid5(4, CHUNK)] {
+    for shape in [ArrayShape::raid6(5, CHUNK), ArrayShape::raid1(2), ArrayShape::raid5(4, CHUNK)] {
         for bitmap in [false, true] {
             let options = RigOptions { ppl: true, bitmap, ..RigOptions::new(1) };
             let made = plan_new(&shape, &drives[..usize::from(shape.members)], &options);
-            let fits = shape == Shape::raid5(4, CHUNK) && !bitmap;
+            let fits = shape == ArrayShape::raid5(4, CHUNK) && !bitmap;
             let refused = matches!(made, Err(CreateError::NoUse(why)) if why.contains("partial parity log"));
             assert!(made.is_ok() == fits && refused != fits, "{shape}, bitmap {bitmap}: {made:?}");
         }

@@ -12,7 +12,7 @@ use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::Blocks;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -38,8 +38,8 @@ fn fill(rig: &mut Rig) {
 #[test]
 fn bad_sectors_of_a_healthy_array_are_rewritten_from_redundancy() {
     for seed in seeds(1, 10) {
-        let shapes: Vec<_> = Shape::all().into_iter().filter(Shape::is_redundant).collect();
-        for shape in Shape::some(shapes, seed, 40) {
+        let shapes: Vec<_> = ArrayShape::all().into_iter().filter(ArrayShape::is_redundant).collect();
+        for shape in ArrayShape::some(shapes, seed, 40) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions::new(seed));
             fill(&mut rig);
@@ -69,8 +69,9 @@ fn bad_sectors_of_a_healthy_array_are_rewritten_from_redundancy() {
 #[test]
 fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
     for seed in seeds(3, 30) {
-        let shape = [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(16))]
-            [usize::try_from(seed % 3).unwrap()];
+        let shape =
+            [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid1(2), ArrayShape::raid6(5, Sectors::kib(16))]
+                [usize::try_from(seed % 3).unwrap()];
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));
         fill(&mut rig);
@@ -107,7 +108,7 @@ fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
 /// be computed from inconsistent parity. In one run the resync reads them first, in the other a host does.
 #[test]
 fn if_parity_may_not_match_only_the_bad_sector_is_recovered() {
-    for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
+    for shape in [ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(5, CHUNK)] {
         for looks in [false, true] {
             let _case = Case::new(u64::from(looks), shape);
             let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(5) });
@@ -175,7 +176,7 @@ fn unreadable_sectors(rig: &mut Rig) -> Vec<u64> {
 
 #[test]
 fn too_many_bad_sectors_fail_the_member() {
-    let shape = Shape::raid5(4, Sectors::kib(16));
+    let shape = ArrayShape::raid5(4, Sectors::kib(16));
     let mut rig = Rig::new(shape, RigOptions::new(9));
     fill(&mut rig);
     let budget = u64::from(rig.world.limits().media_errors_max);
@@ -196,7 +197,7 @@ fn too_many_bad_sectors_fail_the_member() {
 #[test]
 fn a_sector_that_accepts_no_write_fails_the_member_or_is_recorded() {
     for seed in seeds(3, 30) {
-        let shape = Shape::raid5(4, Sectors::kib(16));
+        let shape = ArrayShape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));
         fill(&mut rig);
@@ -232,7 +233,8 @@ fn arm(rig: &mut Rig, slot: Slot, silent: Silent) -> DriveId {
 
 /// One read of a member returns wrong data silently: one for a host, and one for a repair.
 fn one_read_goes_wrong(silent: Silent) {
-    for shape in [Shape::raid6(5, CHUNK), Shape::raid1(3), Shape::raid5(4, CHUNK), Shape::raid1(2)] {
+    for shape in [ArrayShape::raid6(5, CHUNK), ArrayShape::raid1(3), ArrayShape::raid5(4, CHUNK), ArrayShape::raid1(2)]
+    {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));
         fill(&mut rig);
@@ -286,8 +288,8 @@ fn a_repair_reports_a_read_from_the_wrong_place_and_does_not_change_the_medium()
 #[test]
 fn a_drive_that_hangs_is_given_up_and_requests_end() {
     for seed in seeds(2, 20) {
-        let shapes: Vec<_> = Shape::all().into_iter().filter(Shape::is_redundant).collect();
-        for shape in Shape::some(shapes, seed, 16) {
+        let shapes: Vec<_> = ArrayShape::all().into_iter().filter(ArrayShape::is_redundant).collect();
+        for shape in ArrayShape::some(shapes, seed, 16) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions::new(seed));
             fill(&mut rig);
@@ -310,7 +312,7 @@ fn a_drive_that_hangs_is_given_up_and_requests_end() {
 #[test]
 fn a_silent_drive_leaves_enough_frames_for_all_others() {
     for seed in seeds(4, 40) {
-        let shape = Shape { blocks: Blocks::Large, layout: 8, ..Shape::raid6(6, Sectors::kib(64)) };
+        let shape = ArrayShape { blocks: Blocks::Large, layout: 8, ..ArrayShape::raid6(6, Sectors::kib(64)) };
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));
         fill(&mut rig);
@@ -330,7 +332,7 @@ fn a_silent_drive_leaves_enough_frames_for_all_others() {
 
 #[test]
 fn a_silent_drive_does_not_stall_requests_that_do_not_need_it() {
-    let shape = Shape::new(openraid_core::geometry::Level::Raid0, 2, 3, Sectors::kib(64));
+    let shape = ArrayShape::new(openraid_core::geometry::Level::Raid0, 2, 3, Sectors::kib(64));
     let mut rig = Rig::new(shape, RigOptions::new(4));
     rig.lose(Slot(2), Loss::Hanging);
     let stuck = rig.world.submit(rig.array, RequestKind::Read, 128 << 10, 4096, Vec::new());

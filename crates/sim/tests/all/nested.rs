@@ -5,20 +5,20 @@ use openraid_core::admin::{AdminCommand, Health};
 use crate::support::{seeds, Case};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::oracle::{Content, Members, Session};
+use openraid_sim::oracle::{Content, HostSession, Members};
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::MEMBER_DATA;
-use openraid_sim::{RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, RigOptions, World};
 use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 
 struct Nested {
     world: World,
-    session: Session,
+    session: HostSession,
     spans: Vec<ArrayId>,
 }
 
 /// Spans of this shape under one stripe.
-fn nested(span: Shape, spans: u16, seed: u64) -> Nested {
+fn nested(span: ArrayShape, spans: u16, seed: u64) -> Nested {
     let mut world = World::new(RigOptions::new(seed).world);
     let mut arrays = Vec::new();
     for number in 0..spans {
@@ -33,20 +33,20 @@ fn nested(span: Shape, spans: u16, seed: u64) -> Nested {
         arrays.push(world.create(&span, &drives, &options));
     }
     let outer = world.create_nested(&arrays, Sectors::kib(64), seed);
-    let session = Session::new(&world, outer, seed, Content::Zeroes, false);
+    let session = HostSession::new(&world, outer, seed, Content::Zeroes, false);
     Nested { world, session, spans: arrays }
 }
 
-fn load(session: &Session) -> Workload {
+fn load(session: &HostSession) -> Workload {
     Workload { len_max: 200 << 10, ..Workload::mixed(session.capacity()) }
 }
 
-fn shapes() -> [(Shape, u16); 4] {
+fn shapes() -> [(ArrayShape, u16); 4] {
     [
-        (Shape::raid5(3, Sectors::kib(16)), 2),
-        (Shape::raid6(4, Sectors::kib(16)), 3),
-        (Shape::raid1(2), 3),
-        (Shape { blocks: openraid_sim::shape::Blocks::Mixed, ..Shape::raid5(4, Sectors::kib(64)) }, 2),
+        (ArrayShape::raid5(3, Sectors::kib(16)), 2),
+        (ArrayShape::raid6(4, Sectors::kib(16)), 3),
+        (ArrayShape::raid1(2), 3),
+        (ArrayShape { blocks: openraid_sim::shape::Blocks::Mixed, ..ArrayShape::raid5(4, Sectors::kib(64)) }, 2),
     ]
 }
 

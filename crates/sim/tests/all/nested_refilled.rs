@@ -15,12 +15,12 @@ use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_format::{superblock_lba, MinorVersion, Superblock, Uuid, SUPERBLOCK_BYTES_MAX};
 use openraid_sim::drive::{DriveSpec, FreshContent};
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::oracle::{Content, Members, Session};
+use openraid_sim::oracle::{Content, HostSession, Members};
 use openraid_sim::random::Random;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::MEMBER_DATA;
 use openraid_sim::world::journal::ResyncResult;
-use openraid_sim::{RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, RigOptions, World};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 
 const SPANS: u16 = 2;
@@ -60,7 +60,7 @@ impl Tally {
 
 struct Machine {
     world: World,
-    session: Session,
+    session: HostSession,
     spans: Vec<ArrayId>,
     sets: Vec<Uuid>,
     drives: Vec<DriveId>,
@@ -80,7 +80,7 @@ impl Machine {
         let mut options = RigOptions::new(seed);
         options.world.limits = limits_with_journal(*random.pick(&[Bytes::kib(256), Bytes::mib(1)]));
         options.world.limits.checkpoint_interval = *random.pick(&[Nanos::from_millis(1), Nanos::from_secs(10)]);
-        let shape = Shape::raid5(SLOTS, *random.pick(&[Sectors::kib(16), Sectors::kib(64)]));
+        let shape = ArrayShape::raid5(SLOTS, *random.pick(&[Sectors::kib(16), Sectors::kib(64)]));
         let mut world = World::new(options.world.clone());
         let mut drives = Vec::new();
         let mut spans = Vec::new();
@@ -96,7 +96,7 @@ impl Machine {
         let outer = world.create_nested(&spans, Sectors::kib(64), seed);
         world.flush(outer).expect("the outer superblocks are durable");
         let sets = spans.iter().map(|span| superblock_of(&world, *span).set_uuid).collect();
-        let session = Session::new(&world, outer, seed, Content::Zeroes, false);
+        let session = HostSession::new(&world, outer, seed, Content::Zeroes, false);
         let rebuild_rate = *random.pick(&[Sectors::ZERO, Sectors::mib(4), Sectors::mib(40)]);
         let policy = Policy { write_cache: WriteCache::Journal, rebuild_rate, ..Policy::default() };
         let away = BTreeSet::new();

@@ -12,7 +12,7 @@ use openraid_sim::drive::Defect;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::RigOptions;
 use openraid_sim::world::WorldSpec;
-use openraid_sim::{Loss, Rig, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig};
 use openraid_units::{Bytes, DriveId, MemberLba, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(512);
@@ -20,21 +20,21 @@ const CHUNK: Sectors = Sectors::kib(512);
 const PLACES: [u64; 4] = [1024, 1024 + 8, 1024 + 296, 1024 + 504];
 const DEFECT: Sectors = Sectors(8);
 
-fn shapes() -> [Shape; 6] {
-    let large = |shape| Shape { data: Sectors::mib(4), ..shape };
+fn shapes() -> [ArrayShape; 6] {
+    let large = |shape| ArrayShape { data: Sectors::mib(4), ..shape };
     [
-        Shape::raid1(2),
-        Shape::raid1(3),
-        Shape::raid10(0x102, 4, CHUNK),
-        Shape::raid10(0x201, 4, CHUNK),
-        Shape::raid5(4, CHUNK),
-        Shape::raid6(5, CHUNK),
+        ArrayShape::raid1(2),
+        ArrayShape::raid1(3),
+        ArrayShape::raid10(0x102, 4, CHUNK),
+        ArrayShape::raid10(0x201, 4, CHUNK),
+        ArrayShape::raid5(4, CHUNK),
+        ArrayShape::raid6(5, CHUNK),
     ]
     .map(large)
 }
 
 /// A fully written array of this shape, with the limits of the service.
-fn rig(shape: Shape) -> Rig {
+fn rig(shape: ArrayShape) -> Rig {
     let limits = Limits { pool: Bytes::mib(48), work: Bytes::mib(24), ..Limits::default() };
     let world = WorldSpec { limits, ..WorldSpec::new(1) };
     let mut rig = Rig::new(shape, RigOptions { world, ..RigOptions::new(1) });
@@ -83,7 +83,7 @@ fn lose_all_redundancy(rig: &mut Rig) -> u16 {
 }
 
 /// Do the same without and with the defect. The difference in commands to the drive is the search.
-fn searched(shape: Shape, at: u64, act: impl Fn(&mut Rig, &Victim), degraded: bool) -> (Rig, Victim, u64) {
+fn searched(shape: ArrayShape, at: u64, act: impl Fn(&mut Rig, &Victim), degraded: bool) -> (Rig, Victim, u64) {
     let run = |is_bad| {
         let mut rig = rig(shape);
         if degraded {
@@ -159,7 +159,7 @@ fn a_bad_block_met_in_a_check_counts_once_and_is_rewritten_at_once() {
 }
 
 /// The byte of the array at that place of the victim.
-fn hosts_place(shape: Shape, slot: Slot, at: u64) -> u64 {
+fn hosts_place(shape: ArrayShape, slot: Slot, at: u64) -> u64 {
     let place = match shape.geometry() {
         Geometry::Parity(parity) => {
             let (stripe, within) = parity.stripe_at(MemberLba(at)).unwrap();

@@ -6,18 +6,18 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_core::reason::FailReason;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
-fn shapes(seed: u64) -> Shape {
+fn shapes(seed: u64) -> ArrayShape {
     let all = [
-        Shape::raid5(3, CHUNK),
-        Shape::raid1(2),
-        Shape::raid6(5, CHUNK),
-        Shape::raid5(5, CHUNK),
-        Shape::raid10(0x102, 4, CHUNK),
+        ArrayShape::raid5(3, CHUNK),
+        ArrayShape::raid1(2),
+        ArrayShape::raid6(5, CHUNK),
+        ArrayShape::raid5(5, CHUNK),
+        ArrayShape::raid10(0x102, 4, CHUNK),
     ];
     all[usize::try_from(seed).unwrap() % all.len()]
 }
@@ -161,7 +161,7 @@ fn power_that_fails_just_after_the_return_loses_nothing() {
 #[test]
 fn a_member_whose_loss_was_recorded_stays_out_and_the_last_ones_come_back() {
     for seed in seeds(40, 2000) {
-        let shape = Shape::raid6(5, CHUNK);
+        let shape = ArrayShape::raid6(5, CHUNK);
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 2 == 0, ..RigOptions::new(seed) });
         rig.rest();

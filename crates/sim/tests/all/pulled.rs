@@ -12,7 +12,7 @@ use openraid_core::reason::FailReason;
 use openraid_format::Uuid;
 use openraid_sim::drive::Faults;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{DriveId, DriveLba, Nanos, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -40,7 +40,7 @@ type Begin = fn(&mut Faults);
 
 /// An array with a member that has failed for this reason after its faults began.
 fn failed_by(begin: Begin, reason: FailReason) -> (Rig, DriveId) {
-    let mut rig = Rig::new(Shape::raid5(4, CHUNK), RigOptions::new(6));
+    let mut rig = Rig::new(ArrayShape::raid5(4, CHUNK), RigOptions::new(6));
     rig.rest();
     let drive = rig.drive_in(Slot(2)).expect("it works");
     begin(&mut rig.world.drive_mut(drive).faults);
@@ -66,7 +66,7 @@ fn add_spare(rig: &mut Rig) -> DriveId {
 
 #[test]
 fn an_idle_member_that_is_gone_is_failed_once_and_the_spare_takes_over() {
-    let mut rig = Rig::new(Shape::raid5(4, CHUNK), RigOptions::new(3));
+    let mut rig = Rig::new(ArrayShape::raid5(4, CHUNK), RigOptions::new(3));
     rig.rest();
     let spare = add_spare(&mut rig);
     rig.rest();
@@ -127,7 +127,7 @@ fn older_reasons_and_an_order_s_reason_stay_when_the_drive_is_pulled() {
     rig.world.run_for(Nanos::from_secs(61));
     lose(&mut rig, lost);
     assert_eq!((state_of(&rig, lost), failures(&mut rig)), (MemberState::Faulty(FailReason::ReadOnly), Vec::new()));
-    let mut rig = Rig::new(Shape::raid6(5, CHUNK), RigOptions::new(7));
+    let mut rig = Rig::new(ArrayShape::raid6(5, CHUNK), RigOptions::new(7));
     rig.rest();
     let drive = rig.drive_in(Slot(0)).expect("it works");
     rig.world.admin(AdminCommand::Fail { array, drive, unsynced: false }).expect("it may fail");
@@ -140,7 +140,7 @@ fn older_reasons_and_an_order_s_reason_stay_when_the_drive_is_pulled() {
 
 #[test]
 fn a_spare_that_is_gone_is_failed_and_an_array_without_redundancy_loses_its_drive() {
-    let mut rig = Rig::new(Shape::raid1(2), RigOptions::new(4));
+    let mut rig = Rig::new(ArrayShape::raid1(2), RigOptions::new(4));
     rig.rest();
     let spare = add_spare(&mut rig);
     rig.rest();
@@ -162,7 +162,8 @@ fn a_spare_that_is_gone_is_failed_and_an_array_without_redundancy_loses_its_driv
 #[test]
 fn drives_that_go_under_load_take_no_acknowledged_write_with_them() {
     for seed in seeds(40, 4000) {
-        let shape = [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(3)][(seed % 3) as usize];
+        let shape =
+            [ArrayShape::raid5(4, CHUNK), ArrayShape::raid6(5, CHUNK), ArrayShape::raid1(3)][(seed % 3) as usize];
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 2 == 0, ..RigOptions::new(seed) });
         rig.rest();
@@ -183,7 +184,7 @@ fn drives_that_go_under_load_take_no_acknowledged_write_with_them() {
 
 #[test]
 fn a_journal_device_that_is_gone_is_left_and_without_any_writes_are_not_protected() {
-    let mut machine = Journalled::new(Shape::raid5(3, CHUNK), 5, false, 2);
+    let mut machine = Journalled::new(ArrayShape::raid5(3, CHUNK), 5, false, 2);
     let [first, second] = [machine.devices[0], machine.devices[1]];
     let load = Workload { range: 0..512 << 10, ..Workload::mixed(machine.rig.session.capacity()) };
     machine.rig.session.run(&mut machine.rig.world, &load, 30);

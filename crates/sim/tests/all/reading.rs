@@ -10,7 +10,7 @@ use openraid_core::limits::Limits;
 use openraid_core::reason::Reason;
 use openraid_sim::drive::null::NullMachine;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Random, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Random, Rig, RigOptions};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors, Slot};
 
 const KIB: u64 = 1 << 10;
@@ -21,7 +21,7 @@ fn with_cache(limits: Limits, cache: u64) -> Limits {
     Limits { pool: limits.pool + Bytes(cache), cache: Bytes(cache), ..limits }
 }
 
-fn machine(shape: Shape, cache: u64, policy: Policy, rotational: bool) -> (NullMachine, ArrayId) {
+fn machine(shape: ArrayShape, cache: u64, policy: Policy, rotational: bool) -> (NullMachine, ArrayId) {
     let limits = with_cache(Limits::default(), cache);
     let (mut machine, array) = NullMachine::on_drives(&shape, &limits, Sectors::mib(64), rotational);
     machine.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
@@ -49,13 +49,13 @@ fn sectors_once(commands: &[DriveCommand]) -> u64 {
     ranges.iter().map(|(_, from, to)| to - from).sum()
 }
 
-const SHAPES: [Shape; 6] = [
-    Shape::new(Level::Raid0, 2, 4, CHUNK),
-    Shape::raid1(2),
-    Shape::raid10(0x102, 4, CHUNK),
-    Shape::raid5(5, CHUNK),
-    Shape::raid6(6, CHUNK),
-    Shape::raid10(0x201, 3, Sectors::kib(16)),
+const SHAPES: [ArrayShape; 6] = [
+    ArrayShape::new(Level::Raid0, 2, 4, CHUNK),
+    ArrayShape::raid1(2),
+    ArrayShape::raid10(0x102, 4, CHUNK),
+    ArrayShape::raid5(5, CHUNK),
+    ArrayShape::raid6(6, CHUNK),
+    ArrayShape::raid10(0x201, 3, Sectors::kib(16)),
 ];
 
 #[test]
@@ -155,7 +155,7 @@ fn windows_are_a_bounded_share_of_the_cache() {
     }
 }
 
-fn mirror_reads(policy: Policy, rotational: bool, shape: Shape, requests: u64) -> Vec<DriveCommand> {
+fn mirror_reads(policy: Policy, rotational: bool, shape: ArrayShape, requests: u64) -> Vec<DriveCommand> {
     let (mut machine, array) = machine(shape, 0, policy, rotational);
     let blocks = machine.capacity(array).unwrap().get() / (4 * KIB);
     let mut chance = Random::new(11);
@@ -172,15 +172,15 @@ fn of(commands: &[DriveCommand], drive: u16) -> usize {
 fn round_robin_is_exact_halves_and_primary_is_the_first_copy() {
     let rule = |mirror_read| Policy { mirror_read, ..Policy::default() };
     for members in [2, 3, 4] {
-        let reads = mirror_reads(rule(MirrorRead::RoundRobin), true, Shape::raid1(members), 1200);
+        let reads = mirror_reads(rule(MirrorRead::RoundRobin), true, ArrayShape::raid1(members), 1200);
         for drive in 0..members {
             assert_eq!(of(&reads, drive), 1200 / usize::from(members));
         }
-        let reads = mirror_reads(rule(MirrorRead::Primary), true, Shape::raid1(members), 100);
+        let reads = mirror_reads(rule(MirrorRead::Primary), true, ArrayShape::raid1(members), 100);
         assert_eq!(of(&reads, 0), 100);
     }
     // Each pair of a RAID 10 is divided separately.
-    let reads = mirror_reads(rule(MirrorRead::RoundRobin), false, Shape::raid10(0x102, 4, CHUNK), 5000);
+    let reads = mirror_reads(rule(MirrorRead::RoundRobin), false, ArrayShape::raid10(0x102, 4, CHUNK), 5000);
     for pair in [0, 2] {
         assert!(of(&reads, pair).abs_diff(of(&reads, pair + 1)) <= 1);
     }
@@ -189,7 +189,7 @@ fn round_robin_is_exact_halves_and_primary_is_the_first_copy() {
 #[test]
 fn nearest_head_moves_the_heads_as_far_as_theory_says() {
     let policy = Policy { mirror_read: MirrorRead::NearestHead, ..Policy::default() };
-    let reads = mirror_reads(policy, true, Shape::raid1(2), 120_000);
+    let reads = mirror_reads(policy, true, ArrayShape::raid1(2), 120_000);
     let stroke = reads.iter().map(|command| command.lba.get()).max().unwrap() as f64;
     let first = reads.iter().map(|command| command.lba.get()).min().unwrap();
     let mut heads = [first; 2];
@@ -210,7 +210,7 @@ fn nearest_head_moves_the_heads_as_far_as_theory_says() {
 fn the_nearer_of_two_heads_that_are_anywhere_is_five_twenty_fourths_away() {
     // Each read of the rule follows one read of each copy, so that the heads are at two random places.
     let rule = |mirror_read| Policy { mirror_read, ..Policy::default() };
-    let (mut machine, array) = machine(Shape::raid1(2), 0, rule(MirrorRead::RoundRobin), true);
+    let (mut machine, array) = machine(ArrayShape::raid1(2), 0, rule(MirrorRead::RoundRobin), true);
     let blocks = machine.capacity(array).unwrap().get() / (4 * KIB);
     let (mut chance, mut all) = (Random::new(12), Vec::new());
     let rounds = 20_000;
@@ -241,7 +241,7 @@ fn the_nearer_of_two_heads_that_are_anywhere_is_five_twenty_fourths_away() {
 fn flash_is_chosen_by_what_it_has_to_do_whatever_the_heads() {
     for mirror_read in [MirrorRead::NearestHead, MirrorRead::TwinStor] {
         let policy = Policy { mirror_read, ..Policy::default() };
-        let (mut machine, array) = machine(Shape::raid1(2), 0, policy, false);
+        let (mut machine, array) = machine(ArrayShape::raid1(2), 0, policy, false);
         machine.run(array, RequestKind::Read, 4 * KIB, 2, 2000, || 8 * KIB);
         machine.drain();
         let reads = reads(&mut machine);
@@ -256,7 +256,7 @@ fn a_stream_on_flash_is_shared_by_what_its_drives_have_to_do() {
         for (rotational, least) in [(false, 900), (true, 0)] {
             let split_above = Sectors::mib(1024);
             let policy = Policy { mirror_read, split_above, ..Policy::default() };
-            let (mut machine, array) = machine(Shape::raid1(2), 0, policy, rotational);
+            let (mut machine, array) = machine(ArrayShape::raid1(2), 0, policy, rotational);
             let mut at = 0;
             machine.run(array, RequestKind::Read, 4 * KIB, 8, 2000, || {
                 at += 4 * KIB;
@@ -273,7 +273,7 @@ fn a_stream_on_flash_is_shared_by_what_its_drives_have_to_do() {
 
 #[test]
 fn a_stream_stays_on_one_copy_until_it_is_long_and_is_then_read_in_sections() {
-    for shape in [Shape::raid1(2), Shape::raid10(0x102, 2, CHUNK)] {
+    for shape in [ArrayShape::raid1(2), ArrayShape::raid10(0x102, 2, CHUNK)] {
         let policy = Policy {
             mirror_read: MirrorRead::TwinStor,
             split_above: Sectors::mib(1),
@@ -309,7 +309,7 @@ fn a_stream_stays_on_one_copy_until_it_is_long_and_is_then_read_in_sections() {
 #[test]
 fn far_copies_are_read_where_they_lie_striped() {
     let policy = Policy { mirror_read: MirrorRead::TwinStor, ..Policy::default() };
-    let (mut machine, array) = machine(Shape::raid10(0x201, 4, CHUNK), 0, policy, true);
+    let (mut machine, array) = machine(ArrayShape::raid10(0x201, 4, CHUNK), 0, policy, true);
     let half = machine.controller().status(array).unwrap().superblock.unwrap().size.get() / 2;
     let mut at = 0;
     machine.run(array, RequestKind::Read, 64 * KIB, 1, 400, || {
@@ -382,7 +382,7 @@ fn read_in_order(rig: &mut Rig, streams: u64, requests: u64, load: &Workload) {
 #[test]
 fn sequential_readers_among_writers_read_the_written_data() {
     for seed in seeds(2, 20) {
-        for (number, shape) in Shape::all().into_iter().enumerate() {
+        for (number, shape) in ArrayShape::all().into_iter().enumerate() {
             let cache = [128 * KIB, 512 * KIB, 4 * MIB][number % 3];
             let write_cache = [WriteCache::Through, WriteCache::Volatile][number % 2];
             let _case = Case::new(seed, format!("{shape}, cache of {cache} bytes, {write_cache:?}"));
@@ -401,8 +401,8 @@ fn sequential_readers_among_writers_read_the_written_data() {
 #[test]
 fn members_are_lost_and_come_back_under_readers_in_order() {
     for seed in seeds(2, 20) {
-        let shapes: Vec<_> = Shape::all().into_iter().filter(Shape::is_redundant).collect();
-        for shape in Shape::some(shapes, seed, 24) {
+        let shapes: Vec<_> = ArrayShape::all().into_iter().filter(ArrayShape::is_redundant).collect();
+        for shape in ArrayShape::some(shapes, seed, 24) {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, options(seed, 512 * KIB, WriteCache::Through));
             let load = Workload { depth: 4, len_max: 32 << 10, ..Workload::mixed(rig.session.capacity()) };
@@ -463,7 +463,7 @@ fn an_array_stops_in_the_middle_of_reading_ahead() {
 
 #[test]
 fn the_adaptive_policy_follows_the_load_gives_reasons_and_can_be_reset() {
-    let shape = Shape { data: Sectors::mib(16), ..Shape::raid1(2) };
+    let shape = ArrayShape { data: Sectors::mib(16), ..ArrayShape::raid1(2) };
     let mut rig = Rig::new(shape, options(2, 4 * MIB, WriteCache::Through));
     let array = rig.array;
     let set = Policy { adaptive: true, ..rig.status().policy };
@@ -509,7 +509,7 @@ fn the_adaptive_policy_follows_the_load_gives_reasons_and_can_be_reset() {
 
 #[test]
 fn a_slow_drive_delays_only_requests_that_need_it() {
-    let shape = Shape { data: Sectors::mib(4), ..Shape::new(Level::Linear, 0, 3, Sectors(0)) };
+    let shape = ArrayShape { data: Sectors::mib(4), ..ArrayShape::new(Level::Linear, 0, 3, Sectors(0)) };
     let mut rig = Rig::new(shape, options(2, 0, WriteCache::Through));
     rig.rest();
     let third = rig.session.capacity() / 3;

@@ -7,7 +7,7 @@ use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{ArrayId, Bytes, Nanos, Sectors};
 
 /// Bytes of a chunk.
@@ -24,7 +24,7 @@ const REST_MOST: Nanos = Nanos::from_secs(180);
 fn with_something_refused(seed: u64) -> Rig {
     let mut options = RigOptions { write_cache: WriteCache::Volatile, ..RigOptions::new(seed) };
     options.world.limits = limits_with_journal(Bytes::mib(1));
-    let shape = Shape::new(Level::Raid0, 2, 2, Sectors::kib(64));
+    let shape = ArrayShape::new(Level::Raid0, 2, 2, Sectors::kib(64));
     let mut rig = Rig::new(shape, options);
     let second = rig.drives[1];
     rig.world.drive_mut(second).faults.writes = Some(DriveError::ReadOnly);
@@ -83,7 +83,7 @@ fn a_cache_full_of_refused_data_delays_no_acknowledged_write() {
     let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(5) };
     // A large cache: the journal has room for more lines even if the limit of dirty lines is reached.
     options.world.limits = limits_with_journal(Bytes::mib(2));
-    let shape = Shape { data: Sectors::mib(4), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
+    let shape = ArrayShape { data: Sectors::mib(4), ..ArrayShape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
     let mut rig = Rig::new(shape, options);
     let devices = rig.world.make_journal(1, Sectors::mib(64));
     attach_journal(&mut rig.world, &devices);
@@ -136,7 +136,7 @@ fn a_stopped_array_tries_all_dirty_data_once() {
 fn an_array_that_lost_a_member_fills_the_journal_and_delays_no_request() {
     let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(3) };
     options.world.limits = limits_with_journal(Bytes::mib(1));
-    let shape = Shape::new(Level::Raid0, 2, 2, Sectors::kib(64));
+    let shape = ArrayShape::new(Level::Raid0, 2, 2, Sectors::kib(64));
     let mut rig = Rig::new(shape, options);
     let devices = rig.world.make_journal(1, Sectors::mib(8));
     attach_journal(&mut rig.world, &devices);
@@ -162,7 +162,7 @@ fn an_array_that_lost_a_member_fills_the_journal_and_delays_no_request() {
 
 /// A second array, protected by the cache only, next to the rig's own.
 fn beside(rig: &mut Rig, options: &RigOptions) -> ArrayId {
-    let shape = Shape { data: Sectors::mib(1), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
+    let shape = ArrayShape { data: Sectors::mib(1), ..ArrayShape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
     let spec = DriveSpec::new(BEFORE_DATA + shape.data);
     let drives: Vec<_> = (0..shape.members).map(|_| rig.world.add_drive(spec)).collect();
     let mut options = options.clone();
@@ -194,7 +194,7 @@ fn a_full_journal_delays_no_request_while_an_array_always_has_dirty_data() {
     for (pulled, device) in [(false, Sectors::mib(64)), (true, Sectors::mib(8))] {
         let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(6) };
         options.world.limits = limits_with_journal(Bytes::mib(2));
-        let shape = Shape { data: Sectors::mib(4), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
+        let shape = ArrayShape { data: Sectors::mib(4), ..ArrayShape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
         let mut rig = Rig::new(shape, options.clone());
         let devices = rig.world.make_journal(1, device);
         attach_journal(&mut rig.world, &devices);

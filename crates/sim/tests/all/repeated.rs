@@ -5,7 +5,7 @@ use openraid_core::actions::DriveCommand;
 use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::null::NullMachine;
-use openraid_sim::Shape;
+use openraid_sim::ArrayShape;
 use openraid_units::Sectors;
 
 const CHUNK: Sectors = Sectors::kib(64);
@@ -26,7 +26,7 @@ fn meets(a: &DriveCommand, b: &DriveCommand) -> bool {
 /// The first write, its copy, and a later write in other bounds.
 const WRITES: [(u64, u64); 3] = [(4096, 8192), (4096, 8192), (0, 16_384)];
 
-fn follow(shape: &Shape) {
+fn follow(shape: &ArrayShape) {
     let (mut machine, array) = NullMachine::with_array(shape, &Limits::default(), Sectors::mib(64));
     machine.held = Some(Vec::new());
     machine.submit(array, WRITE, WRITES[0].0, WRITES[0].1).unwrap();
@@ -50,6 +50,11 @@ fn follow(shape: &Shape) {
 
 #[test]
 fn a_repeated_write_and_a_later_one_come_after_the_first_copy_on_every_member() {
-    let shapes = [Shape::raid1(3), Shape::raid10(0x102, 4, CHUNK), Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)];
+    let shapes = [
+        ArrayShape::raid1(3),
+        ArrayShape::raid10(0x102, 4, CHUNK),
+        ArrayShape::raid5(4, CHUNK),
+        ArrayShape::raid6(5, CHUNK),
+    ];
     shapes.iter().for_each(follow);
 }

@@ -15,7 +15,7 @@ use openraid_sim::oracle::{Content, Members};
 use openraid_sim::rig::Loss;
 use openraid_sim::shape::MEMBER_DATA;
 use openraid_sim::world::arrays::ArrayStartError;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{MemberLba, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -30,7 +30,7 @@ fn load(rig: &Rig) -> Workload {
 }
 
 /// The fields of a shape in a superblock.
-fn fields(shape: &Shape) -> ShapeFields {
+fn fields(shape: &ArrayShape) -> ShapeFields {
     let level = match shape.level {
         Level::Raid1 => MdLevel::Raid1,
         Level::Raid4 => MdLevel::Raid4,
@@ -72,9 +72,10 @@ fn run_to_the_end(rig: &mut Rig, cuts: bool, lost: bool) -> u32 {
 #[test]
 fn lost_sectors_stay_lost_at_their_new_places() {
     for seed in seeds(20, 1000) {
-        for (from, to) in
-            [(Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)), (Shape::raid6(4, CHUNK), Shape::raid6(5, CHUNK))]
-        {
+        for (from, to) in [
+            (ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(4, CHUNK)),
+            (ArrayShape::raid6(4, CHUNK), ArrayShape::raid6(5, CHUNK)),
+        ] {
             let _case = Case::new(seed, from);
             let rig_options = RigOptions { spares: to.members - from.members, far: Sectors(512), ..options(seed) };
             let mut rig = Rig::new(from, rig_options);
@@ -113,7 +114,7 @@ fn lost_sectors_stay_lost_at_their_new_places() {
 fn ranges_that_wait_for_a_repair_as_a_change_begins_are_not_repaired_where_other_rows_are_then() {
     for seed in seeds(4, 200) {
         for (from, to) in
-            [(Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)), (Shape::raid6(4, CHUNK), Shape::raid6(5, CHUNK))]
+            [(ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(4, CHUNK)), (ArrayShape::raid6(4, CHUNK), ArrayShape::raid6(5, CHUNK))]
         {
             let _case = Case::new(seed, from);
             // A disk that hosts have just used gets one command of a repair at a time.
@@ -177,9 +178,10 @@ fn unreadable_sectors(rig: &mut Rig) -> Vec<u64> {
 fn members_are_lost_and_filled_during_a_change() {
     let mut filled = 0;
     for seed in seeds(24, 2000) {
-        for (from, to) in
-            [(Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)), (Shape::raid6(4, CHUNK), Shape::raid6(6, CHUNK))]
-        {
+        for (from, to) in [
+            (ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(4, CHUNK)),
+            (ArrayShape::raid6(4, CHUNK), ArrayShape::raid6(6, CHUNK)),
+        ] {
             let _case = Case::new(seed, from);
             let spares = to.members - from.members + u16::from(seed % 2 == 0);
             let cuts = seed % 3 != 0;
@@ -221,7 +223,7 @@ fn members_are_lost_and_filled_during_a_change() {
 #[test]
 fn a_spare_in_the_slot_of_a_lost_member_is_not_taken_for_one_that_the_change_fills() {
     for seed in seeds(8, 200) {
-        let (from, to) = (Shape::raid5(4, CHUNK), Shape::raid5(5, CHUNK));
+        let (from, to) = (ArrayShape::raid5(4, CHUNK), ArrayShape::raid5(5, CHUNK));
         let _case = Case::new(seed, from);
         let mut rig = Rig::new(from, RigOptions { cuts: true, spares: 2, far: Sectors(512), ..RigOptions::new(seed) });
         fill(&mut rig);
@@ -262,7 +264,7 @@ fn a_unit_that_would_take_more_than_half_of_a_zone_of_the_work_memory_is_refused
     for seed in seeds(6, 200) {
         // The work area has 1 MiB: zones of 512, 256 and 256 KiB.
         for (chunk, fits) in [(Sectors::kib(32), true), (Sectors::kib(64), false)] {
-            let (from, to) = (Shape::raid5(3, chunk), Shape::raid5(4, chunk));
+            let (from, to) = (ArrayShape::raid5(3, chunk), ArrayShape::raid5(4, chunk));
             let _case = Case::new(seed, from);
             let mut rig = Rig::new(from, RigOptions { spares: 1, far: Sectors(2048), ..options(seed) });
             let load = load(&rig);
@@ -288,7 +290,7 @@ fn a_unit_that_would_take_more_than_half_of_a_zone_of_the_work_memory_is_refused
 }
 
 /// Change the shape with writes and cuts, and check everything. Returns the number of cuts.
-fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
+fn change_under_cuts(seed: u64, from: ArrayShape, to: ArrayShape) -> u32 {
     let _case = Case::new(seed, to);
     let (mut all, cuts) = (0, !seed.is_multiple_of(4));
     let spares = to.members.saturating_sub(from.members);
@@ -313,7 +315,7 @@ fn change_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
     }
     rig.shape = to;
     let capacity = rig.status().capacity;
-    let columns = |shape: &Shape| shape.members - shape.geometry().losses_survived();
+    let columns = |shape: &ArrayShape| shape.members - shape.geometry().losses_survived();
     assert_eq!(capacity.cmp(&before), columns(&to).cmp(&columns(&from)), "{capacity}");
     rig.session.learn_capacity(&rig.world, Content::Zeroes);
     // All of the new capacity is written, too.
@@ -336,9 +338,9 @@ fn more_members_under_writes_and_cuts() {
     let mut all = 0;
     for seed in seeds(24, 2000) {
         for (from, to) in [
-            (Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)),
-            (Shape::raid5(3, CHUNK), Shape::raid5(5, CHUNK)),
-            (Shape::raid6(4, CHUNK), Shape::raid6(5, CHUNK)),
+            (ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(4, CHUNK)),
+            (ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(5, CHUNK)),
+            (ArrayShape::raid6(4, CHUNK), ArrayShape::raid6(5, CHUNK)),
         ] {
             all += change_under_cuts(seed, from, to);
         }
@@ -347,7 +349,7 @@ fn more_members_under_writes_and_cuts() {
 }
 
 /// Begin a change, cancel it somewhere, and go on to the end. Returns whether the array has its former shape.
-fn cancel_under_cuts(seed: u64, from: Shape, to: Shape) -> bool {
+fn cancel_under_cuts(seed: u64, from: ArrayShape, to: ArrayShape) -> bool {
     let _case = Case::new(seed, to);
     let cuts = !seed.is_multiple_of(4);
     let spares = to.members.saturating_sub(from.members);
@@ -380,12 +382,12 @@ fn cancelled_changes_under_writes_and_cuts() {
     let mut back = 0;
     for seed in seeds(12, 1000) {
         for (from, to) in [
-            (Shape::raid5(3, CHUNK), Shape::raid5(4, CHUNK)),
-            (Shape::raid6(4, CHUNK), Shape::raid6(6, CHUNK)),
-            (Shape::raid5(4, CHUNK), Shape::raid5(4, Sectors::kib(32))),
-            (Shape::raid5(4, CHUNK), Shape::new(Level::Raid5, 3, 4, CHUNK)),
-            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 6, CHUNK)),
-            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 4, Sectors::kib(32))),
+            (ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(4, CHUNK)),
+            (ArrayShape::raid6(4, CHUNK), ArrayShape::raid6(6, CHUNK)),
+            (ArrayShape::raid5(4, CHUNK), ArrayShape::raid5(4, Sectors::kib(32))),
+            (ArrayShape::raid5(4, CHUNK), ArrayShape::new(Level::Raid5, 3, 4, CHUNK)),
+            (ArrayShape::raid10(0x102, 4, CHUNK), ArrayShape::raid10(0x102, 6, CHUNK)),
+            (ArrayShape::raid10(0x102, 4, CHUNK), ArrayShape::raid10(0x102, 4, Sectors::kib(32))),
         ] {
             back += u32::from(cancel_under_cuts(seed, from, to));
         }
@@ -399,13 +401,13 @@ fn other_levels_under_writes_and_cuts() {
     // With 257 the power is cut in the end of a change that has filled a member.
     for seed in seeds(12, 1000).chain([257]) {
         for (from, to) in [
-            (Shape::raid5(3, CHUNK), Shape::raid6(4, CHUNK)),
-            (Shape::raid5(3, CHUNK), Shape::raid6(5, CHUNK)),
-            (Shape::raid5(4, CHUNK), Shape::new(Level::Raid6, 18, 5, CHUNK)),
-            (Shape::raid6(5, CHUNK), Shape::raid5(4, CHUNK)),
-            (Shape::new(Level::Raid6, 18, 5, CHUNK), Shape::raid5(4, CHUNK)),
-            (Shape::new(Level::Raid4, 0, 4, CHUNK), Shape::new(Level::Raid5, 5, 4, CHUNK)),
-            (Shape::raid5(4, CHUNK), Shape::new(Level::Raid4, 0, 4, CHUNK)),
+            (ArrayShape::raid5(3, CHUNK), ArrayShape::raid6(4, CHUNK)),
+            (ArrayShape::raid5(3, CHUNK), ArrayShape::raid6(5, CHUNK)),
+            (ArrayShape::raid5(4, CHUNK), ArrayShape::new(Level::Raid6, 18, 5, CHUNK)),
+            (ArrayShape::raid6(5, CHUNK), ArrayShape::raid5(4, CHUNK)),
+            (ArrayShape::new(Level::Raid6, 18, 5, CHUNK), ArrayShape::raid5(4, CHUNK)),
+            (ArrayShape::new(Level::Raid4, 0, 4, CHUNK), ArrayShape::new(Level::Raid5, 5, 4, CHUNK)),
+            (ArrayShape::raid5(4, CHUNK), ArrayShape::new(Level::Raid4, 0, 4, CHUNK)),
         ] {
             all += change_under_cuts(seed, from, to);
         }
@@ -419,12 +421,12 @@ fn mirrors_and_parity_under_writes_and_cuts() {
     let pages = Sectors::kib(64);
     for seed in seeds(12, 1000) {
         for (from, to) in [
-            (Shape::raid1(2), Shape::raid1(3)),
-            (Shape::raid1(3), Shape::raid1(2)),
-            (Shape::raid1(2), Shape::raid5(2, pages)),
-            (Shape::raid1(2), Shape::raid5(3, pages)),
-            (Shape::raid1(3), Shape::raid6(4, CHUNK)),
-            (Shape::raid5(2, CHUNK), Shape::raid1(2)),
+            (ArrayShape::raid1(2), ArrayShape::raid1(3)),
+            (ArrayShape::raid1(3), ArrayShape::raid1(2)),
+            (ArrayShape::raid1(2), ArrayShape::raid5(2, pages)),
+            (ArrayShape::raid1(2), ArrayShape::raid5(3, pages)),
+            (ArrayShape::raid1(3), ArrayShape::raid6(4, CHUNK)),
+            (ArrayShape::raid5(2, CHUNK), ArrayShape::raid1(2)),
         ] {
             all += change_under_cuts(seed, from, to);
         }
@@ -438,10 +440,10 @@ fn other_chunks_and_layouts_under_writes_and_cuts() {
     let (small, large) = (Sectors::kib(8), Sectors::kib(32));
     for seed in seeds(12, 1000) {
         for (from, to) in [
-            (Shape::raid5(4, CHUNK), Shape::raid5(4, large)),
-            (Shape::raid5(4, CHUNK), Shape::raid5(4, small)),
-            (Shape::raid5(4, CHUNK), Shape::new(Level::Raid5, 3, 4, CHUNK)),
-            (Shape::raid6(5, CHUNK), Shape::new(Level::Raid6, 8, 5, large)),
+            (ArrayShape::raid5(4, CHUNK), ArrayShape::raid5(4, large)),
+            (ArrayShape::raid5(4, CHUNK), ArrayShape::raid5(4, small)),
+            (ArrayShape::raid5(4, CHUNK), ArrayShape::new(Level::Raid5, 3, 4, CHUNK)),
+            (ArrayShape::raid6(5, CHUNK), ArrayShape::new(Level::Raid6, 8, 5, large)),
         ] {
             all += change_under_cuts(seed, from, to);
         }
@@ -454,10 +456,10 @@ fn striped_mirrors_under_writes_and_cuts() {
     let mut all = 0;
     for seed in seeds(12, 1000) {
         for (from, to) in [
-            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 5, CHUNK)),
-            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 6, CHUNK)),
-            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x102, 4, Sectors::kib(32))),
-            (Shape::raid10(0x102, 4, CHUNK), Shape::raid10(0x1_0201, 4, CHUNK)),
+            (ArrayShape::raid10(0x102, 4, CHUNK), ArrayShape::raid10(0x102, 5, CHUNK)),
+            (ArrayShape::raid10(0x102, 4, CHUNK), ArrayShape::raid10(0x102, 6, CHUNK)),
+            (ArrayShape::raid10(0x102, 4, CHUNK), ArrayShape::raid10(0x102, 4, Sectors::kib(32))),
+            (ArrayShape::raid10(0x102, 4, CHUNK), ArrayShape::raid10(0x1_0201, 4, CHUNK)),
         ] {
             all += change_under_cuts(seed, from, to);
         }
@@ -467,14 +469,14 @@ fn striped_mirrors_under_writes_and_cuts() {
 
 /// The end of the array is cut off, and then the array gets fewer members, while hosts write and the power is cut. Returns the
 /// number of cuts.
-fn fewer_under_cuts(seed: u64, from: Shape, to: Shape) -> u32 {
+fn fewer_under_cuts(seed: u64, from: ArrayShape, to: ArrayShape) -> u32 {
     let _case = Case::new(seed, to);
     let (mut all, cuts) = (0, !seed.is_multiple_of(4));
     let used = Some(MEMBER_DATA - Sectors::kib(256));
     let mut rig = Rig::new(from, RigOptions { cuts, used, ..options(seed) }.with_cache(seed));
     let load = load(&rig);
     rig.session.run(&mut rig.world, &load, 60);
-    let left = Shape { data: MEMBER_DATA - Sectors::kib(256), ..to }.geometry().capacity();
+    let left = ArrayShape { data: MEMBER_DATA - Sectors::kib(256), ..to }.geometry().capacity();
     let command = |rig: &Rig| AdminCommand::Reshape { array: rig.array, new: fields(&to) };
     let order = command(&rig);
     let refused = rig.world.admin(order).expect_err("hosts have the end").to_string();
@@ -504,10 +506,10 @@ fn fewer_members_under_writes_and_cuts() {
     let mut all = 0;
     for seed in seeds(16, 2000) {
         for (from, to) in [
-            (Shape::raid5(4, CHUNK), Shape::raid5(3, CHUNK)),
-            (Shape::raid5(5, CHUNK), Shape::raid5(3, CHUNK)),
-            (Shape::raid6(6, CHUNK), Shape::raid6(5, CHUNK)),
-            (Shape::new(Level::Raid4, 0, 4, CHUNK), Shape::new(Level::Raid4, 0, 3, CHUNK)),
+            (ArrayShape::raid5(4, CHUNK), ArrayShape::raid5(3, CHUNK)),
+            (ArrayShape::raid5(5, CHUNK), ArrayShape::raid5(3, CHUNK)),
+            (ArrayShape::raid6(6, CHUNK), ArrayShape::raid6(5, CHUNK)),
+            (ArrayShape::new(Level::Raid4, 0, 4, CHUNK), ArrayShape::new(Level::Raid4, 0, 3, CHUNK)),
         ] {
             all += fewer_under_cuts(seed, from, to);
         }
@@ -517,8 +519,8 @@ fn fewer_members_under_writes_and_cuts() {
 
 #[test]
 fn fewer_members_without_room_after_the_data_are_refused_with_what_helps() {
-    let mut rig = Rig::new(Shape::raid5(5, CHUNK), RigOptions::new(1));
-    let command = AdminCommand::Reshape { array: rig.array, new: fields(&Shape::raid5(4, CHUNK)) };
+    let mut rig = Rig::new(ArrayShape::raid5(5, CHUNK), RigOptions::new(1));
+    let command = AdminCommand::Reshape { array: rig.array, new: fields(&ArrayShape::raid5(4, CHUNK)) };
     let refused = rig.world.admin(command).expect_err("it cannot be").to_string();
     assert!(refused.contains("(--size)"), "{refused}");
 }

@@ -8,7 +8,7 @@ use openraid_core::geometry::Level;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Content;
 use openraid_sim::shape::MEMBER_DATA;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::Sectors;
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -18,7 +18,7 @@ fn load(rig: &Rig) -> Workload {
 }
 
 /// Used drives hold other data, so that only a resync makes them agree.
-fn rig(seed: u64, shape: Shape, used: Sectors) -> Rig {
+fn rig(seed: u64, shape: ArrayShape, used: Sectors) -> Rig {
     let cuts = !seed.is_multiple_of(4);
     let bitmap = seed.is_multiple_of(2);
     let options =
@@ -46,7 +46,7 @@ fn begin_or_cut(rig: &mut Rig, command: AdminCommand, cuts: bool) -> bool {
 }
 
 /// Returns the number of cuts.
-fn more_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
+fn more_of_each_under_cuts(seed: u64, shape: ArrayShape) -> u32 {
     let _case = Case::new(seed, shape);
     let used = Sectors::kib(256 + 64 * (seed % 8));
     let (mut rig, cuts, mut all) = (rig(seed, shape, used), !seed.is_multiple_of(4), 0);
@@ -86,15 +86,15 @@ fn more_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
     all
 }
 
-fn shapes() -> [Shape; 7] {
+fn shapes() -> [ArrayShape; 7] {
     [
-        Shape::raid1(2),
-        Shape::raid5(3, CHUNK),
-        Shape::raid6(5, CHUNK),
-        Shape::new(Level::Raid4, 0, 4, CHUNK),
-        Shape::raid10(0x102, 4, CHUNK),
-        Shape::raid10(0x102, 3, CHUNK),
-        Shape::raid10(0x10201, 4, CHUNK),
+        ArrayShape::raid1(2),
+        ArrayShape::raid5(3, CHUNK),
+        ArrayShape::raid6(5, CHUNK),
+        ArrayShape::new(Level::Raid4, 0, 4, CHUNK),
+        ArrayShape::raid10(0x102, 4, CHUNK),
+        ArrayShape::raid10(0x102, 3, CHUNK),
+        ArrayShape::raid10(0x10201, 4, CHUNK),
     ]
 }
 
@@ -112,8 +112,8 @@ fn more_of_each_member_under_writes_and_cuts() {
 #[test]
 fn members_without_more_room_and_far_copies_are_refused() {
     for (shape, used, says) in [
-        (Shape::raid5(3, CHUNK), MEMBER_DATA, "uses 1.5 MiB (3072 sectors) of each member"),
-        (Shape::raid10(0x201, 4, CHUNK), Sectors::kib(512), "far copies would move"),
+        (ArrayShape::raid5(3, CHUNK), MEMBER_DATA, "uses 1.5 MiB (3072 sectors) of each member"),
+        (ArrayShape::raid10(0x201, 4, CHUNK), Sectors::kib(512), "far copies would move"),
     ] {
         let mut rig = rig(1, shape, used);
         let command = AdminCommand::Resize { array: rig.array, to: UsedSize::Max };
@@ -124,7 +124,7 @@ fn members_without_more_room_and_far_copies_are_refused() {
 
 /// The host stops to use the end of the array, an administrator cuts the end off, and then the members are used less, while
 /// hosts write and the power is cut. Then the members are used as before again. Returns the number of cuts.
-fn less_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
+fn less_of_each_under_cuts(seed: u64, shape: ArrayShape) -> u32 {
     let _case = Case::new(seed, shape);
     let (cuts, bitmap) = (!seed.is_multiple_of(4), seed.is_multiple_of(2));
     let options = RigOptions { cuts, bitmap, bitmap_chunk: Some(4096), ..RigOptions::new(seed) };
@@ -133,7 +133,7 @@ fn less_of_each_under_cuts(seed: u64, shape: Shape) -> u32 {
     rig.session.run(&mut rig.world, &load, 60);
     let whole = rig.status().capacity;
     let to = MEMBER_DATA - Sectors::kib(64 + 64 * (seed % 8));
-    let left = Shape { data: to, ..shape }.geometry().capacity();
+    let left = ArrayShape { data: to, ..shape }.geometry().capacity();
     let resize = |rig: &Rig| AdminCommand::Resize { array: rig.array, to: UsedSize::Of(to) };
     let limit = |rig: &Rig| AdminCommand::LimitCapacity { array: rig.array, to: Some(left) };
     let command = resize(&rig);
@@ -197,7 +197,7 @@ fn less_of_each_member_under_writes_and_cuts() {
 
 #[test]
 fn sizes_that_no_member_can_have_are_refused() {
-    let mut rig = rig(1, Shape::raid5(3, CHUNK), Sectors::kib(512));
+    let mut rig = rig(1, ArrayShape::raid5(3, CHUNK), Sectors::kib(512));
     for (to, says) in [
         (Sectors::kib(515), "ask for 512 KiB"),
         (Sectors(3), "ask for 16 KiB"),
@@ -218,7 +218,7 @@ fn sizes_that_no_member_can_have_are_refused() {
 /// A trial loses nothing.
 #[test]
 fn hosts_get_the_end_back_that_was_cut_off_for_a_trial() {
-    let mut rig = Rig::new(Shape::raid5(3, CHUNK), RigOptions::new(5));
+    let mut rig = Rig::new(ArrayShape::raid5(3, CHUNK), RigOptions::new(5));
     let load = load(&rig);
     rig.session.run(&mut rig.world, &load, 60);
     let whole = rig.status().capacity;

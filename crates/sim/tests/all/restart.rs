@@ -4,18 +4,18 @@ use crate::support::{seeds, Case};
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health};
 use openraid_core::events::RequestKind;
-use openraid_format::Role;
+use openraid_format::DeviceRole;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, Nanos, Sectors, Slot};
 
 fn load(rig: &Rig) -> Workload {
     Workload { len_max: 64 << 10, depth: 8, mix: [30, 50, 10, 2, 4], ..Workload::mixed(rig.session.capacity()) }
 }
 
-fn with_metadata() -> Vec<Shape> {
-    Shape::all().into_iter().filter(|shape| !shape.is_passthrough()).collect()
+fn with_metadata() -> Vec<ArrayShape> {
+    ArrayShape::all().into_iter().filter(|shape| !shape.is_passthrough()).collect()
 }
 
 #[test]
@@ -43,7 +43,8 @@ fn after_a_stop_in_good_order_nothing_is_lost_and_nothing_is_to_be_done() {
 #[test]
 fn a_degraded_array_that_was_stopped_in_good_order_starts_again() {
     for seed in seeds(2, 10) {
-        for shape in Shape::some(with_metadata().into_iter().filter(Shape::is_redundant).collect(), seed, 20) {
+        for shape in ArrayShape::some(with_metadata().into_iter().filter(ArrayShape::is_redundant).collect(), seed, 20)
+        {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions::new(seed));
             let load = load(&rig);
@@ -89,7 +90,8 @@ fn after_a_power_cut_flushed_data_is_there_and_redundancy_is_restored() {
 #[test]
 fn cuts_one_soon_after_another_leave_no_member_stale() {
     for seed in seeds(3, 40) {
-        for shape in Shape::some(with_metadata().into_iter().filter(Shape::is_redundant).collect(), seed, 12) {
+        for shape in ArrayShape::some(with_metadata().into_iter().filter(ArrayShape::is_redundant).collect(), seed, 12)
+        {
             let _case = Case::new(seed, shape);
             let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
             let load = Workload { mix: [1, 4, 1, 0, 0], ..load(&rig) };
@@ -111,10 +113,10 @@ fn cuts_one_soon_after_another_leave_no_member_stale() {
 fn cuts_during_a_resync_or_a_rebuild_lose_nothing_and_it_ends_at_last() {
     for seed in seeds(2, 20) {
         for shape in [
-            Shape::raid5(4, Sectors::kib(16)),
-            Shape::raid6(5, Sectors::kib(16)),
-            Shape::raid1(2),
-            Shape::raid10(0x201, 4, Sectors::kib(16)),
+            ArrayShape::raid5(4, Sectors::kib(16)),
+            ArrayShape::raid6(5, Sectors::kib(16)),
+            ArrayShape::raid1(2),
+            ArrayShape::raid10(0x201, 4, Sectors::kib(16)),
         ] {
             let _case = Case::new(seed, shape);
             let options = RigOptions { cuts: true, bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) };
@@ -144,7 +146,7 @@ fn cuts_during_a_resync_or_a_rebuild_lose_nothing_and_it_ends_at_last() {
 #[test]
 fn a_killed_service_loses_nothing_that_was_answered() {
     for seed in seeds(1, 20) {
-        for shape in Shape::some(with_metadata(), seed, 40) {
+        for shape in ArrayShape::some(with_metadata(), seed, 40) {
             let _case = Case::new(seed, shape);
             // The drives keep their power, so every answered write survives, flushed or not.
             let mut rig = Rig::new(shape, RigOptions::new(seed));
@@ -164,8 +166,8 @@ fn a_killed_service_loses_nothing_that_was_answered() {
 #[test]
 fn dirty_and_degraded_is_refused_without_force() {
     for seed in seeds(2, 20) {
-        let shape =
-            [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16))][usize::from(seed.is_multiple_of(2))];
+        let shape = [ArrayShape::raid5(4, Sectors::kib(16)), ArrayShape::raid6(5, Sectors::kib(16))]
+            [usize::from(seed.is_multiple_of(2))];
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
         let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
@@ -183,7 +185,7 @@ fn dirty_and_degraded_is_refused_without_force() {
 
 #[test]
 fn a_stopped_array_takes_no_requests() {
-    let mut rig = Rig::new(Shape::raid5(3, Sectors::kib(16)), RigOptions::new(1));
+    let mut rig = Rig::new(ArrayShape::raid5(3, Sectors::kib(16)), RigOptions::new(1));
     rig.session.tolerate_errors = true;
     let load = load(&rig);
     rig.session.run_on(&mut rig.world, &load, 30);
@@ -203,7 +205,9 @@ fn after_a_cut_only_what_the_bitmap_names_is_read() {
     let chunk = Sectors::kib(16);
     // Places of the array, one in each of these parts of the members.
     let parts = [2, 3, 17];
-    for (mut shape, data) in [(Shape::raid5(4, chunk), 3), (Shape::raid6(5, chunk), 3), (Shape::raid1(2), 1)] {
+    for (mut shape, data) in
+        [(ArrayShape::raid5(4, chunk), 3), (ArrayShape::raid6(5, chunk), 3), (ArrayShape::raid1(2), 1)]
+    {
         let members = u64::from(shape.members);
         shape.data = Sectors(24 * PART / 512);
         let bitmap_chunk = Some(u32::try_from(PART).expect("small"));
@@ -249,7 +253,7 @@ fn put_first_member_ahead(rig: &mut Rig) -> DriveId {
 /// remaining member.
 #[test]
 fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
-    let shape = Shape::raid1(2);
+    let shape = ArrayShape::raid1(2);
     for seed in seeds(8, 80) {
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
@@ -279,7 +283,7 @@ fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
 /// not return, the count starts again. When a write is answered, its event count is two lower.
 #[test]
 fn an_absence_recorded_only_in_its_first_generation_is_counted_again() {
-    let shape = Shape::raid1(2);
+    let shape = ArrayShape::raid1(2);
     for (seed, back) in seeds(4, 40).flat_map(|seed| [(seed, true), (seed, false)]) {
         let _case = Case::new(seed, format!("{shape}, back: {back}"));
         let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
@@ -314,7 +318,7 @@ fn an_absence_recorded_only_in_its_first_generation_is_counted_again() {
 /// written. It must not get the number that these superblocks give to a member.
 #[test]
 fn a_drive_that_joins_during_a_superblock_write_is_no_member_yet() {
-    let shape = Shape::raid1(2);
+    let shape = ArrayShape::raid1(2);
     let mut joined = 0;
     for (before, after) in (0..12).flat_map(|before| (0..8).map(move |after| (before, after))) {
         let _case = Case::new(1, format!("{before} events before it, and {after} after it"));
@@ -350,7 +354,7 @@ fn a_drive_that_joins_during_a_superblock_write_is_no_member_yet() {
 /// members. The remains of the spare must not make it faulty: it is a member after the next start.
 #[test]
 fn a_removed_spare_does_not_make_the_member_with_its_number_faulty() {
-    for shape in [Shape::raid1(2), Shape::raid5(4, Sectors(128)), Shape::raid6(5, Sectors(128))] {
+    for shape in [ArrayShape::raid1(2), ArrayShape::raid5(4, Sectors(128)), ArrayShape::raid6(5, Sectors(128))] {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(1) });
         let load = load(&rig);
@@ -370,7 +374,7 @@ fn a_removed_spare_does_not_make_the_member_with_its_number_faulty() {
         let number = superblock_on(&rig.world, new).unwrap().dev_number;
         for drive in rig.status().members.iter().filter_map(|member| member.drive) {
             let role = superblock_on(&rig.world, drive).unwrap().roles.get(number);
-            assert_eq!(role, Role::Active(Slot(1)), "{shape}: as {drive:?} has it");
+            assert_eq!(role, DeviceRole::Active(Slot(1)), "{shape}: as {drive:?} has it");
         }
         rig.session.cut_power(&mut rig.world);
         rig.boot();
@@ -386,7 +390,9 @@ fn a_removed_spare_does_not_make_the_member_with_its_number_faulty() {
 #[test]
 fn a_rebuild_that_is_reported_as_complete_is_complete_after_a_power_cut() {
     for seed in seeds(2, 40) {
-        for shape in [Shape::raid5(3, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(2)] {
+        for shape in
+            [ArrayShape::raid5(3, Sectors::kib(16)), ArrayShape::raid6(5, Sectors::kib(16)), ArrayShape::raid1(2)]
+        {
             let _case = Case::new(seed, shape);
             let options = RigOptions { cuts: true, bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) };
             let mut rig = Rig::new(shape, options);

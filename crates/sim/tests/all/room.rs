@@ -10,7 +10,7 @@ use openraid_core::geometry::Level;
 use openraid_sim::drive::DriveRoom;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::{Loss, Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{Bytes, Nanos, Sectors, Slot};
 
 /// Much longer than the pause before members are tried again.
@@ -21,23 +21,23 @@ fn load(rig: &Rig) -> Workload {
 }
 
 /// Arrays, and how many members each of them loses first.
-fn shapes(seed: u64) -> (Shape, u16) {
+fn shapes(seed: u64) -> (ArrayShape, u16) {
     let kib = Sectors::kib;
     let all = [
-        (Shape::raid5(3, kib(16)), 0),
-        (Shape::raid5(4, kib(16)), 1),
-        (Shape::raid5(5, kib(64)), 0),
-        (Shape::raid6(4, kib(16)), 0),
-        (Shape::raid6(5, kib(16)), 1),
-        (Shape::raid6(6, kib(32)), 2),
-        (Shape::raid5(3, kib(16)), 1),
-        (Shape::raid1(2), 0),
-        (Shape::raid1(3), 0),
-        (Shape::raid1(3), 1),
-        (Shape::raid10(0x102, 4, kib(16)), 0),
-        (Shape::raid10(0x201, 4, kib(16)), 0),
-        (Shape::raid10(0x1_0201, 5, kib(32)), 0),
-        (Shape::raid10(0x103, 5, kib(16)), 1),
+        (ArrayShape::raid5(3, kib(16)), 0),
+        (ArrayShape::raid5(4, kib(16)), 1),
+        (ArrayShape::raid5(5, kib(64)), 0),
+        (ArrayShape::raid6(4, kib(16)), 0),
+        (ArrayShape::raid6(5, kib(16)), 1),
+        (ArrayShape::raid6(6, kib(32)), 2),
+        (ArrayShape::raid5(3, kib(16)), 1),
+        (ArrayShape::raid1(2), 0),
+        (ArrayShape::raid1(3), 0),
+        (ArrayShape::raid1(3), 1),
+        (ArrayShape::raid10(0x102, 4, kib(16)), 0),
+        (ArrayShape::raid10(0x201, 4, kib(16)), 0),
+        (ArrayShape::raid10(0x1_0201, 5, kib(32)), 0),
+        (ArrayShape::raid10(0x103, 5, kib(16)), 1),
     ];
     all[usize::try_from(seed).unwrap() % all.len()]
 }
@@ -130,7 +130,7 @@ fn a_lack_of_room_loses_nothing_and_ends_by_itself() {
 
 #[test]
 fn the_host_is_told_that_there_is_no_room_and_writes_that_need_none_go_on() {
-    let mut rig = Rig::new(Shape::raid5(3, Sectors::kib(64)), RigOptions::new(1));
+    let mut rig = Rig::new(ArrayShape::raid5(3, Sectors::kib(64)), RigOptions::new(1));
     for (offset, byte) in [(0, 0x11), (64 << 10, 0x22)] {
         rig.world.write(rig.array, offset, &[byte; 4096]).expect("there is room");
     }
@@ -155,8 +155,12 @@ fn the_host_is_told_that_there_is_no_room_and_writes_that_need_none_go_on() {
 #[test]
 fn dirty_data_without_room_stays_in_the_cache_until_there_is_room() {
     let kib = Sectors::kib;
-    let shapes =
-        [Shape::raid5(4, kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, kib(16)), Shape::raid6(5, kib(16))];
+    let shapes = [
+        ArrayShape::raid5(4, kib(16)),
+        ArrayShape::raid1(2),
+        ArrayShape::raid10(0x102, 4, kib(16)),
+        ArrayShape::raid6(5, kib(16)),
+    ];
     let mut refused = 0;
     for seed in seeds(8, 80) {
         let shape = shapes[usize::try_from(seed).unwrap() % shapes.len()];
@@ -190,7 +194,8 @@ fn dirty_data_without_room_stays_in_the_cache_until_there_is_room() {
 fn a_replay_without_room_is_done_when_there_is_room() {
     let mut unstarted = 0;
     for seed in seeds(8, 80) {
-        let shape = if seed % 2 == 0 { Shape::raid5(4, Sectors::kib(16)) } else { Shape::raid6(5, Sectors::kib(16)) };
+        let shape =
+            if seed % 2 == 0 { ArrayShape::raid5(4, Sectors::kib(16)) } else { ArrayShape::raid6(5, Sectors::kib(16)) };
         let _case = Case::new(seed, shape);
         let mut machine = Journalled::new(shape, seed, seed % 4 < 2, 1);
         let load = Workload { len_max: 4096, align: 4096, mix: [0, 1, 0, 0, 0], ..load(&machine.rig) };
@@ -227,7 +232,7 @@ fn a_replay_without_room_is_done_when_there_is_room() {
 fn refused_rows_that_the_journal_has_are_consistent_after_the_next_start() {
     let mut refused = 0;
     for seed in seeds(24, 240) {
-        let shapes = [Shape::raid5(4, Sectors::kib(4)), Shape::raid6(5, Sectors::kib(4))];
+        let shapes = [ArrayShape::raid5(4, Sectors::kib(4)), ArrayShape::raid6(5, Sectors::kib(4))];
         let shape = shapes[usize::try_from(seed).unwrap() % shapes.len()];
         let _case = Case::new(seed, shape);
         let mut machine = Journalled::made(
@@ -259,12 +264,12 @@ fn a_discard_that_members_refuse_without_room_for_zeroes_fails_no_member() {
     for seed in seeds(24, 240) {
         let kib = Sectors::kib;
         let shapes = [
-            Shape::raid5(4, kib(16)),
-            Shape::raid1(2),
-            Shape::raid6(5, kib(16)),
-            Shape::raid10(0x102, 4, kib(16)),
-            Shape::raid1(3),
-            Shape::raid10(0x201, 4, kib(16)),
+            ArrayShape::raid5(4, kib(16)),
+            ArrayShape::raid1(2),
+            ArrayShape::raid6(5, kib(16)),
+            ArrayShape::raid10(0x102, 4, kib(16)),
+            ArrayShape::raid1(3),
+            ArrayShape::raid10(0x201, 4, kib(16)),
         ];
         let shape = shapes[usize::try_from(seed).unwrap() % shapes.len()];
         let _case = Case::new(seed, shape);
@@ -292,7 +297,7 @@ fn a_discard_that_members_refuse_without_room_for_zeroes_fails_no_member() {
 #[test]
 fn a_member_that_is_being_filled_and_has_no_room_leaves_and_another_one_takes_its_place() {
     for seed in seeds(8, 80) {
-        let shape = if seed % 2 == 0 { Shape::raid5(4, Sectors::kib(16)) } else { Shape::raid1(2) };
+        let shape = if seed % 2 == 0 { ArrayShape::raid5(4, Sectors::kib(16)) } else { ArrayShape::raid1(2) };
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { spares: 2, ..RigOptions::new(seed) });
         let load = load(&rig);

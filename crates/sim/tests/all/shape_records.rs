@@ -9,7 +9,7 @@ use openraid_core::geometry::Level;
 use openraid_format::{MdLevel, SetName, ShapeFields};
 use openraid_sim::oracle::Content;
 use openraid_sim::rig::Loss;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -28,7 +28,7 @@ fn ask(rig: &mut Rig, to: &ShapeFields) {
     rig.world.start_admin(AdminCommand::Reshape { array: rig.array, new: *to });
 }
 
-fn rig_of(from: Shape, to: &ShapeFields) -> Rig {
+fn rig_of(from: ArrayShape, to: &ShapeFields) -> Rig {
     let spares = to.raid_disks.saturating_sub(from.members);
     let mut rig = Rig::new(from, RigOptions { bitmap: true, spares, far: Sectors(512), ..RigOptions::new(1) });
     if to.level == MdLevel::Raid0 {
@@ -39,14 +39,14 @@ fn rig_of(from: Shape, to: &ShapeFields) -> Rig {
 }
 
 /// Number of events of the whole change.
-fn events_of(from: Shape, to: &ShapeFields) -> u32 {
+fn events_of(from: ArrayShape, to: &ShapeFields) -> u32 {
     let mut rig = rig_of(from, to);
     ask(&mut rig, to);
     (0..).find(|_| !rig.world.step()).expect("it ends")
 }
 
 /// The array gets another name `early` events before that moment, and the power goes `left` events later.
-fn cut_while_renamed(from: Shape, to: &ShapeFields, (moment, at): (Moment, u32), early: u32, left: u32) {
+fn cut_while_renamed(from: ArrayShape, to: &ShapeFields, (moment, at): (Moment, u32), early: u32, left: u32) {
     let mut rig = rig_of(from, to);
     let name = SetName::new(None, "other").expect("it fits");
     if moment == Moment::Begin {
@@ -73,14 +73,14 @@ fn cut_while_renamed(from: Shape, to: &ShapeFields, (moment, at): (Moment, u32),
 
 #[test]
 fn a_cut_while_the_shape_changes_and_another_record_is_written_leaves_an_array_that_starts() {
-    let small = |shape| Shape { data: Sectors::kib(512), ..shape };
-    let three = small(Shape::raid5(3, CHUNK));
+    let small = |shape| ArrayShape { data: Sectors::kib(512), ..shape };
+    let three = small(ArrayShape::raid5(3, CHUNK));
     let to = |level, layout, chunk, raid_disks| ShapeFields { level, layout, chunk, raid_disks };
     let cases = [
         (three, to(MdLevel::Raid5, 2, Sectors::kib(32), 3), Moment::Turn),
         (three, to(MdLevel::Raid5, 2, CHUNK, 4), Moment::Turn),
         (three, to(MdLevel::Raid5, 2, CHUNK, 4), Moment::End),
-        (small(Shape::new(Level::Raid5, 5, 3, CHUNK)), to(MdLevel::Raid0, 0, CHUNK, 2), Moment::Begin),
+        (small(ArrayShape::new(Level::Raid5, 5, 3, CHUNK)), to(MdLevel::Raid0, 0, CHUNK, 2), Moment::Begin),
     ];
     for (from, to, moment) in cases {
         let at = match moment {
@@ -97,7 +97,10 @@ fn a_cut_while_the_shape_changes_and_another_record_is_written_leaves_an_array_t
 
 #[test]
 fn a_begin_of_another_level_that_is_cut_leaves_all_data_in_the_level_before_or_after() {
-    let shape = |level, layout, members| Shape { data: Sectors::kib(512), ..Shape::new(level, layout, members, CHUNK) };
+    let shape = |level, layout, members| ArrayShape {
+        data: Sectors::kib(512),
+        ..ArrayShape::new(level, layout, members, CHUNK)
+    };
     let to = |level, layout, raid_disks| ShapeFields { level, layout, chunk: CHUNK, raid_disks };
     for (from, to) in [
         (shape(Level::Raid5, 5, 4), to(MdLevel::Raid4, 0, 4)),
@@ -126,8 +129,8 @@ fn a_begin_of_another_level_that_is_cut_leaves_all_data_in_the_level_before_or_a
 fn a_move_that_begins_with_another_level_than_raid_6_is_refused() {
     let to = |level, layout| ShapeFields { level, layout, chunk: CHUNK, raid_disks: 4 };
     for (from, to) in [
-        (Shape::new(Level::Raid4, 0, 4, CHUNK), to(MdLevel::Raid5, 2)),
-        (Shape::new(Level::Raid5, 5, 4, CHUNK), to(MdLevel::Raid4, 5)),
+        (ArrayShape::new(Level::Raid4, 0, 4, CHUNK), to(MdLevel::Raid5, 2)),
+        (ArrayShape::new(Level::Raid5, 5, 4, CHUNK), to(MdLevel::Raid4, 5)),
     ] {
         let _case = Case::new(1, format!("{from} to {to:?}"));
         let mut rig = rig_of(from, &to);

@@ -7,7 +7,7 @@ use openraid_core::events::RequestKind;
 use openraid_format::{MdLevel, ShapeFields};
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::rig::Loss;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Nanos, Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -20,7 +20,7 @@ fn write_all(rig: &mut Rig) {
 }
 
 /// The member leaves `wait` events after the order to change. Returns whether it knew nothing of the change.
-fn return_after_a_cancel(from: Shape, to: ShapeFields, wait: u32) -> bool {
+fn return_after_a_cancel(from: ArrayShape, to: ShapeFields, wait: u32) -> bool {
     let _case = Case::new(1, format!("{from} to {to:?}, lost after {wait} events"));
     let bits = RigOptions { bitmap: true, bitmap_chunk: Some(4096), ..RigOptions::new(1) };
     let mut rig = Rig::new(from, RigOptions { far: Sectors(256), ..bits });
@@ -57,7 +57,7 @@ fn return_after_a_cancel(from: Shape, to: ShapeFields, wait: u32) -> bool {
 
 #[test]
 fn a_member_that_left_as_a_cancelled_change_began_gets_all_of_its_data_when_it_returns() {
-    let from = Shape { data: Sectors::kib(2048), ..Shape::raid5(4, CHUNK) };
+    let from = ArrayShape { data: Sectors::kib(2048), ..ArrayShape::raid5(4, CHUNK) };
     let to = ShapeFields { level: MdLevel::Raid5, layout: 2, chunk: Sectors::kib(32), raid_disks: 4 };
     let strangers = (0..6).filter(|wait| return_after_a_cancel(from, to, *wait)).count();
     assert!(strangers > 0, "each one knew of the change");

@@ -5,9 +5,9 @@ use openraid_core::admin::{AdminCommand, AdminOutcome, Policy, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::DriveSpec;
-use openraid_sim::oracle::{Content, Session};
+use openraid_sim::oracle::{Content, HostSession};
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{ArrayId, Bytes, Nanos, Sectors};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -18,7 +18,7 @@ const WRITES: u64 = 1200;
 
 struct Machine {
     rig: Rig,
-    other: Session,
+    other: HostSession,
 }
 
 impl Machine {
@@ -43,14 +43,14 @@ impl Machine {
             commands_max: 4096,
             ..Limits::small()
         };
-        let mut rig = Rig::new(Shape::raid5(4, CHUNK), options.clone());
+        let mut rig = Rig::new(ArrayShape::raid5(4, CHUNK), options.clone());
         rig.rest();
-        let shape = Shape::raid5(5, CHUNK);
+        let shape = ArrayShape::raid5(5, CHUNK);
         let spec = |slot| DriveSpec::new(BEFORE_DATA + shape.member_data(slot));
         let drives: Vec<_> = (0..shape.members).map(|slot| rig.world.add_drive(spec(slot))).collect();
         options.world.seed += 1000;
         let array = rig.world.create(&shape, &drives, &options);
-        let other = Session::new(&rig.world, array, seed + 1000, Content::Zeroes, false);
+        let other = HostSession::new(&rig.world, array, seed + 1000, Content::Zeroes, false);
         Self { rig, other }
     }
 

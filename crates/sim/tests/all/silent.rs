@@ -9,7 +9,7 @@ use openraid_core::limits::Limits;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::world::FinishedRequest;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 
 /// Sectors of each member.
@@ -37,8 +37,12 @@ fn arrays(count: u64, members: u16) -> (Rig, Vec<(ArrayId, DriveId)>) {
     let mut options = RigOptions::new(1);
     options.world.limits = crowded(Limits::small().pool, 4096);
     let level = if members > 1 { Level::Raid1 } else { Level::Raid0 };
-    let shape = Shape { data: DATA, ..Shape::new(level, 0, members, Sectors::kib(64)) };
-    let shape = if members > 1 { Shape { data: DATA, ..Shape::raid1(members) } } else { Shape { layout: 2, ..shape } };
+    let shape = ArrayShape { data: DATA, ..ArrayShape::new(level, 0, members, Sectors::kib(64)) };
+    let shape = if members > 1 {
+        ArrayShape { data: DATA, ..ArrayShape::raid1(members) }
+    } else {
+        ArrayShape { layout: 2, ..shape }
+    };
     let mut rig = Rig::new(shape, options.clone());
     rig.rest();
     let mut arrays = vec![(rig.array, rig.drives[0])];
@@ -181,7 +185,7 @@ fn offsets_next_to_first_member() -> impl Iterator<Item = u64> {
 fn operations_without_work_memory_continue_after_a_silent_drive_has_answered() {
     let mut options = RigOptions::new(1);
     options.world.limits = crowded(Bytes::mib(8), 4096);
-    let shape = Shape { data: DATA, ..Shape::new(Level::Raid5, 2, 3, Sectors::kib(64)) };
+    let shape = ArrayShape { data: DATA, ..ArrayShape::new(Level::Raid5, 2, 3, Sectors::kib(64)) };
     let mut rig = Rig::new(shape, options.clone());
     rig.rest();
     let timeout = rig.world.limits().command_timeout;
@@ -219,7 +223,7 @@ fn operations_without_work_memory_continue_after_a_silent_drive_has_answered() {
 fn operations_without_commands_continue_after_a_silent_drive_has_answered() {
     let mut options = RigOptions::new(1);
     options.world.limits = crowded(Bytes::mib(8), 512);
-    let mut rig = Rig::new(Shape { data: DATA, ..Shape::raid1(2) }, options);
+    let mut rig = Rig::new(ArrayShape { data: DATA, ..ArrayShape::raid1(2) }, options);
     rig.rest();
     let timeout = rig.world.limits().command_timeout;
     let policy = Policy { mirror_read: MirrorRead::Primary, ..rig.world.status(rig.array).unwrap().policy };

@@ -5,7 +5,7 @@ use openraid_core::actions::{DriveOp, JobKind};
 use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::request_steps::{Step, StepEvent, StepSubject};
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::Sectors;
 
 const WRITE: RequestKind = RequestKind::Write { fua: false };
@@ -28,7 +28,7 @@ fn gives(reason: Reason) -> impl Fn(&StepEvent) -> bool {
 
 #[test]
 fn a_write_tells_its_record_in_the_partial_parity_log_and_its_wait_for_the_one_before() {
-    let shape = Shape::raid5(4, Sectors::kib(16));
+    let shape = ArrayShape::raid5(4, Sectors::kib(16));
     let mut rig = Rig::new(shape, RigOptions { cuts: false, ppl: true, ..RigOptions::new(1) });
     rig.rest();
     // The parity of stripe 1 has another log. From this write on the array is marked active.
@@ -65,7 +65,7 @@ fn a_write_tells_its_record_in_the_partial_parity_log_and_its_wait_for_the_one_b
 
 #[test]
 fn the_first_write_after_quiet_tells_its_wait_for_the_journal() {
-    let mut machine = Journalled::new(Shape::raid5(4, Sectors::kib(16)), 1, false, 1);
+    let mut machine = Journalled::new(ArrayShape::raid5(4, Sectors::kib(16)), 1, false, 1);
     let count = |rig: &Rig| {
         let reasons = rig.status().reasons;
         reasons.iter().find(|(counted, _)| *counted == Reason::WaitedForJournalStart).map_or(0, |(_, count)| *count)

@@ -10,7 +10,7 @@ use openraid_sim::drive::{Defect, DriveRoom, DriveSpec};
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Loss, Rig, RigOptions, World};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, StripeIndex, Token};
 
 const CHUNK: Sectors = Sectors::kib(64);
@@ -38,8 +38,8 @@ fn count_of(world: &World, array: ArrayId, reasons: &[Reason]) -> u64 {
 }
 
 impl Array {
-    fn new(shape: Shape, spans: u16) -> Self {
-        let shape = Shape { data: DATA, ..shape };
+    fn new(shape: ArrayShape, spans: u16) -> Self {
+        let shape = ArrayShape { data: DATA, ..shape };
         let mut options = RigOptions::new(1);
         options.world.limits = Limits::default();
         let mut world = World::new(options.world.clone());
@@ -117,14 +117,14 @@ fn write_at(world: &mut World, array: ArrayId, places: &[u64], len: u64, depth: 
 const OVER_LEAST_MAX: u64 = 105;
 
 /// All levels with parity, with different numbers of columns.
-fn arrays() -> [(Shape, u16); 6] {
+fn arrays() -> [(ArrayShape, u16); 6] {
     [
-        (Shape::new(Level::Raid4, 0, 5, CHUNK), 1),
-        (Shape::raid5(4, CHUNK), 1),
-        (Shape::raid5(8, CHUNK), 1),
-        (Shape::raid6(6, CHUNK), 1),
-        (Shape::raid5(4, CHUNK), 2),
-        (Shape::raid6(6, CHUNK), 2),
+        (ArrayShape::new(Level::Raid4, 0, 5, CHUNK), 1),
+        (ArrayShape::raid5(4, CHUNK), 1),
+        (ArrayShape::raid5(8, CHUNK), 1),
+        (ArrayShape::raid6(6, CHUNK), 1),
+        (ArrayShape::raid5(4, CHUNK), 2),
+        (ArrayShape::raid6(6, CHUNK), 2),
     ]
 }
 
@@ -183,7 +183,7 @@ fn a_host_that_waits_for_each_answer_or_writes_at_random_places_is_never_held() 
 /// block of the row that has no place cannot be written.
 #[test]
 fn a_block_that_cannot_be_written_fails_only_the_request_that_meets_it() {
-    let shape = Shape::raid5(4, CHUNK);
+    let shape = ArrayShape::raid5(4, CHUNK);
     let mut options = RigOptions::new(1);
     options.world.limits = Limits::default();
     let mut rig = Rig::new(shape, options);
@@ -207,7 +207,7 @@ fn a_block_that_cannot_be_written_fails_only_the_request_that_meets_it() {
 /// one: only the one that needs this room fails, no member does, and the data of the others survives the loss of a member.
 #[test]
 fn a_gathered_write_without_room_ends_as_single_writes_do() {
-    let shape = Shape::raid5(4, CHUNK);
+    let shape = ArrayShape::raid5(4, CHUNK);
     let Geometry::Parity(parity) = shape.geometry() else { unreachable!("RAID 5 has parity") };
     let slot_of = |column| parity.slot_of(StripeIndex(0), column);
     let len = 64 * KIB;

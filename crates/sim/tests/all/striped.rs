@@ -9,20 +9,20 @@ use openraid_format::{MdLevel, ShapeFields, Uuid};
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::rig::Loss;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Sectors, Slot};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
-const fn raid0(members: u16) -> Shape {
-    Shape::new(Level::Raid0, 0, members, CHUNK)
+const fn raid0(members: u16) -> ArrayShape {
+    ArrayShape::new(Level::Raid0, 0, members, CHUNK)
 }
 
 fn load(rig: &Rig) -> Workload {
     Workload { depth: 4, len_max: 48 << 10, align: 512, range: 0..rig.session.capacity(), mix: [2, 4, 1, 1, 1] }
 }
 
-fn fields(shape: &Shape) -> ShapeFields {
+fn fields(shape: &ArrayShape) -> ShapeFields {
     let level = MdLevel::from_number(shape.level.md_number().expect("md has it")).expect("md's number");
     ShapeFields { level, layout: shape.layout, chunk: shape.chunk, raid_disks: shape.members }
 }
@@ -47,7 +47,7 @@ fn run_on(rig: &mut Rig, cuts: bool, rounds: u32) -> u32 {
 }
 
 /// Change the shape, with a cut at any step of it. Returns the number of cuts.
-fn take_over(rig: &mut Rig, to: Shape, cuts: bool) -> u32 {
+fn take_over(rig: &mut Rig, to: ArrayShape, cuts: bool) -> u32 {
     let (before, mut all) = (rig.status().capacity, 0);
     while shape_now(rig) != fields(&to) {
         let load = load(rig);
@@ -111,7 +111,7 @@ fn take_out(rig: &mut Rig, slots: &[u16]) {
 }
 
 /// From RAID 0 to the level, with members for all slots, and back without these members. Returns the number of cuts.
-fn there_and_back(seed: u64, to: Shape, without: &[u16]) -> u32 {
+fn there_and_back(seed: u64, to: ArrayShape, without: &[u16]) -> u32 {
     let _case = Case::new(seed, to);
     let cuts = !seed.is_multiple_of(4);
     let from = raid0(to.members - u16::try_from(without.len()).expect("few"));
@@ -140,9 +140,9 @@ fn there_and_back(seed: u64, to: Shape, without: &[u16]) -> u32 {
 fn raid_0_gets_parity_and_loses_it_under_writes_and_cuts() {
     let mut all = 0;
     for seed in seeds(24, 2000) {
-        all += there_and_back(seed, Shape::new(Level::Raid4, 0, 4, CHUNK), &[3]);
-        all += there_and_back(seed, Shape::new(Level::Raid5, 5, 4, CHUNK), &[3]);
-        all += there_and_back(seed, Shape::new(Level::Raid5, 5, 3, CHUNK), &[2]);
+        all += there_and_back(seed, ArrayShape::new(Level::Raid4, 0, 4, CHUNK), &[3]);
+        all += there_and_back(seed, ArrayShape::new(Level::Raid5, 5, 4, CHUNK), &[3]);
+        all += there_and_back(seed, ArrayShape::new(Level::Raid5, 5, 3, CHUNK), &[2]);
     }
     assert!(all > 100, "only {all} cuts");
 }
@@ -153,24 +153,24 @@ fn raid_0_gets_copies_and_loses_them_under_writes_and_cuts() {
     for seed in seeds(24, 2000) {
         // One of each pair goes, the first or the second one.
         let without: Vec<u16> = (0..3).map(|pair| 2 * pair + u16::from(seed >> pair & 1 == 1)).collect();
-        all += there_and_back(seed, Shape::raid10(0x102, 6, CHUNK), &without);
+        all += there_and_back(seed, ArrayShape::raid10(0x102, 6, CHUNK), &without);
     }
     assert!(all > 30, "only {all} cuts");
 }
 
 #[test]
 fn what_md_does_not_do_is_refused_with_what_would_help() {
-    let unequal = Shape { unequal: true, layout: 2, ..raid0(3) };
-    let five = Shape::new(Level::Raid5, 5, 4, CHUNK);
+    let unequal = ArrayShape { unequal: true, layout: 2, ..raid0(3) };
+    let five = ArrayShape::new(Level::Raid5, 5, 4, CHUNK);
     for (from, to, says) in [
         (unequal, five, "RAID 0 over members of unequal size keeps its level"),
-        (raid0(3), Shape::raid5(4, CHUNK), "without a move of data the layout is 5"),
-        (raid0(3), Shape::raid10(0x102, 4, CHUNK), "without a move of data"),
+        (raid0(3), ArrayShape::raid5(4, CHUNK), "without a move of data the layout is 5"),
+        (raid0(3), ArrayShape::raid10(0x102, 4, CHUNK), "without a move of data"),
         (raid0(3), raid0(4), "raid0 cannot change its shape"),
         (five, raid0(3), "when the parity member in slot 3 is removed"),
-        (Shape::raid5(4, CHUNK), raid0(3), "change the layout to parity-last first"),
-        (Shape::raid10(0x103, 3, CHUNK), raid0(1), "only with the layout n2"),
-        (Shape::raid10(0x102, 4, CHUNK), raid0(2), "exactly one member of each pair is missing"),
+        (ArrayShape::raid5(4, CHUNK), raid0(3), "change the layout to parity-last first"),
+        (ArrayShape::raid10(0x103, 3, CHUNK), raid0(1), "only with the layout n2"),
+        (ArrayShape::raid10(0x102, 4, CHUNK), raid0(2), "exactly one member of each pair is missing"),
     ] {
         let mut rig = Rig::new(from, RigOptions::new(1));
         let command = AdminCommand::Reshape { array: rig.array, new: fields(&to) };
@@ -183,7 +183,7 @@ fn what_md_does_not_do_is_refused_with_what_would_help() {
 /// Linux md starts no RAID 0 with other devices than its members.
 #[test]
 fn a_raid_0_with_spares_is_not_made() {
-    let shape = Shape::new(Level::Raid5, 5, 4, CHUNK);
+    let shape = ArrayShape::new(Level::Raid5, 5, 4, CHUNK);
     let mut rig = Rig::new(shape, RigOptions::new(3));
     let drive = rig.lose(Slot(3), Loss::Failed);
     rig.rest();
@@ -199,7 +199,7 @@ fn a_raid_0_with_spares_is_not_made() {
 #[test]
 fn a_bitmap_goes_with_the_redundancy() {
     for seed in seeds(12, 400) {
-        let shape = Shape::new(Level::Raid5, 5, 4, CHUNK);
+        let shape = ArrayShape::new(Level::Raid5, 5, 4, CHUNK);
         let _case = Case::new(seed, shape);
         let options = RigOptions { cuts: true, bitmap: true, bitmap_chunk: Some(4096), ..RigOptions::new(seed) };
         let mut rig = Rig::new(shape, options);

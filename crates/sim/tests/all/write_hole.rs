@@ -10,7 +10,7 @@ use openraid_core::limits::Limits;
 use openraid_sim::fault::scenario::{Action, ControllerEnd, JournalSpec, ScenarioLoad, ScenarioStep};
 use openraid_sim::fault::{report, Fault, Mode, Scenario, Verdict};
 use openraid_sim::random::Random;
-use openraid_sim::Shape;
+use openraid_sim::ArrayShape;
 use openraid_units::{BlockSize, Bytes, Sectors};
 
 /// Number of runs of each level, in the slice and in the long run, and the least number of them that lose a member. In
@@ -40,12 +40,12 @@ fn scenario(level: Protection, seed: u64) -> Scenario {
     let between = |random: &mut Random, least, most| u16::try_from(random.between(least, most)).expect("few");
     let chunk = *random.pick(&[4, 8, 16, 32, 64].map(Sectors::kib));
     let (mut shape, spans) = match level {
-        Protection::Raid5 | Protection::Raid5Log => (Shape::raid5(between(&mut random, 3, 6), chunk), 1),
-        Protection::Raid6 => (Shape::raid6(between(&mut random, 4, 7), chunk), 1),
+        Protection::Raid5 | Protection::Raid5Log => (ArrayShape::raid5(between(&mut random, 3, 6), chunk), 1),
+        Protection::Raid6 => (ArrayShape::raid6(between(&mut random, 4, 7), chunk), 1),
         Protection::Raid50 | Protection::Raid50Log => {
-            (Shape::raid5(between(&mut random, 3, 4), chunk), between(&mut random, 2, 3))
+            (ArrayShape::raid5(between(&mut random, 3, 4), chunk), between(&mut random, 2, 3))
         }
-        Protection::Raid60 => (Shape::raid6(between(&mut random, 4, 5), chunk), between(&mut random, 2, 3)),
+        Protection::Raid60 => (ArrayShape::raid6(between(&mut random, 4, 5), chunk), between(&mut random, 2, 3)),
     };
     shape.data = if spans > 1 { SPAN_DATA } else { Sectors(chunk.get() * random.between(3, 12)).max(Sectors::kib(96)) };
     let drawn = Scenario::draw(seed);

@@ -1,7 +1,7 @@
 //! One cell in the machine of this project.
 
 use openraid_core::admin::{MirrorRead, Policy};
-use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
+use openraid_drives::{AnyDrive, DriveKit, DriveOptions, VirtualDrive};
 use openraid_models::{DriveKind, DriveProfile, Library, Rate};
 use openraid_sim::machine::{ArraySpec, HostIo, IoKind, Machine, MachineParts};
 use openraid_sim::Random;
@@ -172,7 +172,7 @@ pub fn responses(machine: &mut Machine, cell: &Cell, load: &mut Load) -> Vec<f64
 }
 
 /// Mean response, in milliseconds, of requests that arrive at random, with exponential times between them.
-pub fn open<D: DriveModel>(machine: &mut Machine<D>, cell: &Cell, load: &mut Load) -> f64 {
+pub fn open<D: VirtualDrive>(machine: &mut Machine<D>, cell: &Cell, load: &mut Load) -> f64 {
     let mut random = Random::derived(9, 9);
     let (mut at, mut begun, mut done) = (Instant::ZERO, Vec::new(), Vec::new());
     let (mut ended, mut sum) = (0u64, 0.0);

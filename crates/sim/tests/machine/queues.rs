@@ -3,7 +3,7 @@
 
 use openraid_core::actions::DriveOp;
 use openraid_drives::trial::command;
-use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
+use openraid_drives::{AnyDrive, DriveKit, DriveOptions, VirtualDrive};
 use openraid_models::{DriveKind, ServiceLaw};
 use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineParts};
 use openraid_sim::Random;
@@ -31,7 +31,7 @@ fn arrivals(load: f64) -> impl Iterator<Item = Instant> {
 
 /// Let a drive carry out all that ends until `now`, and note when each command ended. Commands have the numbers of their
 /// requests.
-fn drain<D: DriveModel>(drive: &mut D, now: Instant, ends: &mut [Instant]) {
+fn drain<D: VirtualDrive>(drive: &mut D, now: Instant, ends: &mut [Instant]) {
     let mut done = Vec::new();
     while let Some(at) = drive.next().filter(|at| *at <= now) {
         drive.advance(at, &mut done);
@@ -44,7 +44,7 @@ fn drain<D: DriveModel>(drive: &mut D, now: Instant, ends: &mut [Instant]) {
 
 /// Let each drive serve each request, without a controller. A request ends when its last command ends. Returns the sum of
 /// the responses.
-fn alone<D: DriveModel>(mut drives: Vec<D>, load: f64, requests: u64) -> Nanos {
+fn alone<D: VirtualDrive>(mut drives: Vec<D>, load: f64, requests: u64) -> Nanos {
     let begun: Vec<Instant> = arrivals(load).take(requests as usize).collect();
     let mut ends = vec![Instant::ZERO; begun.len()];
     for (id, at) in begun.iter().enumerate() {
@@ -60,7 +60,7 @@ fn alone<D: DriveModel>(mut drives: Vec<D>, load: f64, requests: u64) -> Nanos {
 }
 
 /// The same sum for an array of these drives in a machine in which nothing else takes time.
-fn in_machine<D: DriveModel>(drives: Vec<D>, load: f64, requests: u64) -> Nanos {
+fn in_machine<D: VirtualDrive>(drives: Vec<D>, load: f64, requests: u64) -> Nanos {
     let (level, kind) =
         if drives.len() == 1 { (ArrayLevel::Single, IoKind::Read) } else { (ArrayLevel::Raid1, IoKind::Write) };
     let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
@@ -88,7 +88,7 @@ fn error_of_queue(rho: f64) -> f64 {
 }
 
 /// The mean response must be `expected` service times within `most`, as a share. The machine must have the same responses.
-fn compare<D: DriveModel + Clone>(drives: &[D], load: f64, expected: f64, most: f64) {
+fn compare<D: VirtualDrive + Clone>(drives: &[D], load: f64, expected: f64, most: f64) {
     let mean = alone(drives.to_vec(), load, MANY).0 as f64 / MANY as f64 / SERVICE.0 as f64;
     let what = format!("{} drives at {load}", drives.len());
     assert!((mean / expected - 1.0).abs() < most, "{what}: {mean} is not {expected} within {most}");

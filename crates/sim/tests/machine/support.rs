@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
-use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
+use openraid_drives::{AnyDrive, DriveKit, DriveOptions, VirtualDrive};
 use openraid_models::{ConstantProfile, DriveKind, DriveProfile, Head, ServiceLaw, Sourced};
 use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineParts};
 use openraid_sim::Random;
@@ -42,7 +42,7 @@ pub fn exponential(random: &mut Random, mean: f64) -> Nanos {
     Nanos((-uniform.ln() * mean).round() as u64)
 }
 
-impl DriveModel for ExponentialDrive {
+impl VirtualDrive for ExponentialDrive {
     fn sectors(&self) -> u64 {
         SECTORS
     }
@@ -97,7 +97,7 @@ pub fn machine(parts: MachineParts, level: ArrayLevel, members: u16, time: Nanos
 }
 
 /// Carry out one request alone. Returns when it ended.
-pub fn one<D: DriveModel>(machine: &mut Machine<D>, kind: IoKind, offset: u64, len: u32) -> Nanos {
+pub fn one<D: VirtualDrive>(machine: &mut Machine<D>, kind: IoKind, offset: u64, len: u32) -> Nanos {
     let from = machine.now();
     machine.submit(HostIo { id: 1, kind, offset, len, worker: 0 });
     let mut done = Vec::new();
@@ -108,7 +108,7 @@ pub fn one<D: DriveModel>(machine: &mut Machine<D>, kind: IoKind, offset: u64, l
 
 /// Keep `depth` requests of `len` bytes outstanding until `requests` have ended. Returns the time from the start, and
 /// the sum of the response times.
-pub fn closed_loop<D: DriveModel>(
+pub fn closed_loop<D: VirtualDrive>(
     machine: &mut Machine<D>,
     depth: u64,
     requests: u64,

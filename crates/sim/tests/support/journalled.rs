@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, JournalState, Policy, WriteCache};
 use openraid_core::limits::Limits;
-use openraid_sim::{Rig, RigOptions, Shape, World};
+use openraid_sim::{ArrayShape, Rig, RigOptions, World};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 
 /// Size of a device of the journal: 7 MiB of ring, and 1020 KiB before it.
@@ -37,22 +37,22 @@ pub struct Journalled {
 
 impl Journalled {
     /// A machine with a cache of 1 MiB.
-    pub fn new(shape: Shape, seed: u64, bitmap: bool, mirrors: u8) -> Self {
+    pub fn new(shape: ArrayShape, seed: u64, bitmap: bool, mirrors: u8) -> Self {
         Self::made(shape, RigOptions { bitmap, ..RigOptions::new(seed) }, mirrors, CACHE)
     }
 
     /// A machine with one journal device and no bitmap.
-    pub fn with_cache(shape: Shape, seed: u64, cache: Bytes) -> Self {
+    pub fn with_cache(shape: ArrayShape, seed: u64, cache: Bytes) -> Self {
         Self::made(shape, RigOptions::new(seed), 1, cache)
     }
 
     /// A machine whose acknowledged data must all survive a cut.
-    pub fn made(shape: Shape, options: RigOptions, mirrors: u8, cache: Bytes) -> Self {
+    pub fn made(shape: ArrayShape, options: RigOptions, mirrors: u8, cache: Bytes) -> Self {
         Self::with_limits(shape, options, mirrors, limits_with_journal(cache))
     }
 
     /// Like [`Self::made`], with other table sizes.
-    pub fn with_limits(shape: Shape, options: RigOptions, mirrors: u8, limits: Limits) -> Self {
+    pub fn with_limits(shape: ArrayShape, options: RigOptions, mirrors: u8, limits: Limits) -> Self {
         let mut options = RigOptions { cuts: false, ..options };
         options.world.limits = limits;
         let mut rig = Rig::new(shape, options);

@@ -3,9 +3,9 @@
 use openraid_core::admin::{Health, JournalState, JournalStatus};
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::oracle::{Content, Session};
+use openraid_sim::oracle::{Content, HostSession};
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::{Rig, RigOptions, Shape};
+use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 
 use super::journalled::{attach_journal, limits_with_journal, protect, JOURNAL};
@@ -14,7 +14,7 @@ const CHUNK: Sectors = Sectors::kib(16);
 
 /// The second array, in addition to the rig's own.
 pub struct SecondArray {
-    pub session: Session,
+    pub session: HostSession,
     pub drives: Vec<DriveId>,
 }
 
@@ -27,7 +27,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn new(failing: Shape, living: Shape, seed: u64, mirrors: u8) -> Self {
+    pub fn new(failing: ArrayShape, living: ArrayShape, seed: u64, mirrors: u8) -> Self {
         let mut options = RigOptions { cuts: false, ..RigOptions::new(seed) };
         options.world.limits = limits_with_journal(Bytes::mib(4));
         let mut rig = Rig::new(failing, options.clone());
@@ -36,7 +36,7 @@ impl Machine {
         let drives: Vec<DriveId> = (0..living.members).map(|slot| rig.world.add_drive(drive(slot))).collect();
         options.world.seed += 1000;
         let array = rig.world.create(&living, &drives, &options);
-        let session = Session::new(&rig.world, array, seed + 1000, Content::Zeroes, false);
+        let session = HostSession::new(&rig.world, array, seed + 1000, Content::Zeroes, false);
         let devices = rig.world.make_journal(mirrors, JOURNAL);
         let mut machine = Self { rig, other: SecondArray { session, drives }, devices };
         machine.attach();
@@ -132,12 +132,12 @@ impl Machine {
 }
 
 /// An array that fails, and one that continues.
-pub fn pairs() -> [(Shape, Shape); 4] {
-    let mirror = Shape::raid10(0x102, 4, CHUNK);
+pub fn pairs() -> [(ArrayShape, ArrayShape); 4] {
+    let mirror = ArrayShape::raid10(0x102, 4, CHUNK);
     [
-        (Shape::raid5(4, CHUNK), Shape::raid5(4, CHUNK)),
-        (Shape::raid5(5, CHUNK), Shape::raid1(2)),
-        (Shape::raid1(2), Shape::raid6(5, CHUNK)),
-        (mirror, Shape::raid5(4, CHUNK)),
+        (ArrayShape::raid5(4, CHUNK), ArrayShape::raid5(4, CHUNK)),
+        (ArrayShape::raid5(5, CHUNK), ArrayShape::raid1(2)),
+        (ArrayShape::raid1(2), ArrayShape::raid6(5, CHUNK)),
+        (mirror, ArrayShape::raid5(4, CHUNK)),
     ]
 }

@@ -1,7 +1,7 @@
 //! The shape of a set, from its superblocks: one geometry, or two and the boundary between them.
 
 use alloc::vec::Vec;
-use openraid_format::{FeatureMap, MdLevel, ReshapeView, Role, ShapeFields, Superblock};
+use openraid_format::{DeviceRole, FeatureMap, MdLevel, ReshapeView, ShapeFields, Superblock};
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
 use super::{AssembleError, Assembly, Candidate, Membership, PlannedMember};
@@ -132,7 +132,7 @@ fn take_to_end(superblock: &mut Superblock, newest: &Superblock) {
         superblock.end_change();
     }
     if superblock.events + 1 >= newest.events {
-        let has_slot = matches!(superblock.role(), Role::Active(_)) && superblock.shape() != newest.shape();
+        let has_slot = matches!(superblock.role(), DeviceRole::Active(_)) && superblock.shape() != newest.shape();
         superblock.take_over(&newest.shape(), newest.size);
         if has_slot {
             // The slots may have other numbers.

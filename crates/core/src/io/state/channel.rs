@@ -27,7 +27,7 @@ use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag};
 use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::AdminError;
 use crate::events::DriveInfo;
-use crate::io::state::command::{Command, Owner};
+use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::elevator::{Elevator, Node};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
 use crate::occupancy::{Occupancy, Occupied};
@@ -45,7 +45,7 @@ impl List {
     const EMPTY: Self = Self { head: NONE, tail: NONE };
 
     #[inline]
-    fn push(&mut self, commands: &mut Slab<Command>, index: u32) {
+    fn push(&mut self, commands: &mut Slab<ChannelCommand>, index: u32) {
         let command = &mut commands[index];
         command.previous = self.tail;
         command.next = NONE;
@@ -57,14 +57,14 @@ impl List {
         self.tail = index;
     }
 
-    fn remove(&mut self, commands: &mut Slab<Command>, index: u32) {
+    fn remove(&mut self, commands: &mut Slab<ChannelCommand>, index: u32) {
         let (previous, next) = (commands[index].previous, commands[index].next);
         self.unlink(commands, previous, next);
     }
 
     /// Take the entry between these two out.
     #[inline]
-    fn unlink(&mut self, commands: &mut Slab<Command>, previous: u32, next: u32) {
+    fn unlink(&mut self, commands: &mut Slab<ChannelCommand>, previous: u32, next: u32) {
         if previous == NONE {
             self.head = next;
         } else {
@@ -212,7 +212,7 @@ impl Channel {
 
     /// The drive gets one more command.
     #[inline(always)]
-    fn given(&mut self, now: Instant, command: &Command) {
+    fn given(&mut self, now: Instant, command: &ChannelCommand) {
         self.issued += 1;
         self.of_class[command.class as usize] += 1;
         if is_background(command.class) {
@@ -227,7 +227,7 @@ impl Channel {
 
     /// The drive has finished a command.
     #[inline(always)]
-    fn ended(&mut self, command: &Command) {
+    fn ended(&mut self, command: &ChannelCommand) {
         self.of_class[command.class as usize] -= 1;
         if command.class == IoClass::Foreground {
             self.reads -= u32::from(command.op == DriveOp::Read);
@@ -241,7 +241,7 @@ impl Channel {
     }
 
     /// Serve waiting commands by position from now on? Drives that do not rotate never are.
-    fn sort(&mut self, commands: &Slab<Command>, nodes: &mut [Node], on: bool) {
+    fn sort(&mut self, commands: &Slab<ChannelCommand>, nodes: &mut [Node], on: bool) {
         let on = on && self.info.rotational;
         if on == core::mem::replace(&mut self.sorting, on) {
             return;
@@ -256,7 +256,7 @@ impl Channel {
         }
     }
 
-    fn enqueue(&mut self, commands: &mut Slab<Command>, nodes: &mut [Node], index: u32) {
+    fn enqueue(&mut self, commands: &mut Slab<ChannelCommand>, nodes: &mut [Node], index: u32) {
         let queue = &mut self.queues[queue_of(commands[index].op, commands[index].class)];
         queue.list.push(commands, index);
         queue.count += 1;
@@ -266,7 +266,7 @@ impl Channel {
         self.queued += 1;
     }
 
-    fn dequeue(&mut self, commands: &mut Slab<Command>, nodes: &mut [Node], index: u32) {
+    fn dequeue(&mut self, commands: &mut Slab<ChannelCommand>, nodes: &mut [Node], index: u32) {
         let queue = &mut self.queues[queue_of(commands[index].op, commands[index].class)];
         queue.list.remove(commands, index);
         queue.count -= 1;
@@ -289,7 +289,7 @@ impl Channel {
     /// The next command.
     fn next_waiting(
         &self,
-        commands: &Slab<Command>,
+        commands: &Slab<ChannelCommand>,
         nodes: &[Node],
         (now, age_max): (Instant, Nanos),
         gives_way: bool,
@@ -334,7 +334,7 @@ struct Parked {
 #[derive(Debug)]
 pub(crate) struct Channels {
     drives: Vec<Option<Channel>>,
-    pub(in crate::io) commands: Slab<Command>,
+    pub(in crate::io) commands: Slab<ChannelCommand>,
     /// For each place of that table, the elevator's node of a waiting command.
     nodes: Vec<Node>,
     /// Bytes of waiting metadata commands, which must outlive the actions in which they were made.
@@ -512,14 +512,14 @@ impl Channels {
     }
 
     /// Take a command: issue it now, or when the drive has room; true if it waits for that.
-    pub(crate) fn push(&mut self, now: Instant, command: &Command, actions: &mut Actions) -> bool {
+    pub(crate) fn push(&mut self, now: Instant, command: &ChannelCommand, actions: &mut Actions) -> bool {
         self.send(now, *command, actions).1
     }
 
     /// The same for a command that is made in the table. Returns its key too. Inlined, because a row has several commands
     /// that all take the same path.
     #[inline(always)]
-    pub(crate) fn send(&mut self, now: Instant, command: Command, actions: &mut Actions) -> (Key, bool) {
+    pub(crate) fn send(&mut self, now: Instant, command: ChannelCommand, actions: &mut Actions) -> (Key, bool) {
         let key = self.commands.put(command);
         (key, self.enter(now, key, actions))
     }
@@ -641,7 +641,7 @@ impl Channels {
 
     /// A command that was answered, if its owner still waits for it.
     #[inline(always)]
-    pub(crate) fn asked_by(&self, tag: Tag) -> Option<&Command> {
+    pub(crate) fn asked_by(&self, tag: Tag) -> Option<&ChannelCommand> {
         let key = Key { index: tag.index(), generation: tag.generation() };
         assert!(self.commands.holds(key), "a completion names a command that is out: {tag:?}");
         let command = &self.commands[key.index];
@@ -653,7 +653,7 @@ impl Channels {
     #[inline(always)]
     pub(crate) fn forget(&mut self, now: Instant, index: u32, actions: &mut Actions) {
         let command = &self.commands[index];
-        let Command { drive, previous, next, .. } = *command;
+        let ChannelCommand { drive, previous, next, .. } = *command;
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         channel.issued -= 1;
         channel.ended(command);
@@ -667,7 +667,7 @@ impl Channels {
     }
 
     /// A command was answered: remove it from the table and issue the next one.
-    pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> Command {
+    pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> ChannelCommand {
         if let Some(command) = self.asked_by(tag) {
             let command = *command;
             self.forget(now, tag.index(), actions);
@@ -699,7 +699,7 @@ impl Channels {
     }
 
     /// Take a queued command of this drive, which was never issued, out of the table, because the drive is gone.
-    pub(crate) fn cancel_queued(&mut self, drive: DriveId) -> Option<Command> {
+    pub(crate) fn cancel_queued(&mut self, drive: DriveId) -> Option<ChannelCommand> {
         let channel = self.drives[drive.index()].as_mut()?;
         let index = channel.queues.iter().map(|queue| queue.list.head).find(|head| *head != NONE)?;
         channel.dequeue(&mut self.commands, &mut self.nodes, index);
@@ -718,7 +718,7 @@ impl Channels {
     }
 
     /// An overdue command as it was; it is quarantined now.
-    pub(crate) fn give_up_overdue(&mut self, now: Instant) -> Option<Command> {
+    pub(crate) fn give_up_overdue(&mut self, now: Instant) -> Option<ChannelCommand> {
         if !self.may_be_overdue(now) {
             return None;
         }
@@ -740,7 +740,7 @@ impl Channels {
         None
     }
 
-    fn give_up(&mut self, number: usize, index: u32) -> Command {
+    fn give_up(&mut self, number: usize, index: u32) -> ChannelCommand {
         let channel = self.drives[number].as_mut().expect("it has commands");
         channel.out.remove(&mut self.commands, index);
         channel.issued -= 1;
@@ -753,7 +753,7 @@ impl Channels {
     }
 
     /// Give up all commands of a drive that counts as dead, one by one.
-    pub(crate) fn give_up_issued(&mut self, drive: DriveId) -> Option<Command> {
+    pub(crate) fn give_up_issued(&mut self, drive: DriveId) -> Option<ChannelCommand> {
         let index = self.get(drive)?.out.head;
         (index != NONE).then(|| self.give_up(drive.index(), index))
     }

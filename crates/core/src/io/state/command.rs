@@ -45,7 +45,7 @@ pub(crate) enum Owner {
 
 /// The part of a drive's owner that a command goes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::io) enum Target {
+pub(in crate::io) enum CommandTarget {
     /// A member, by its index in its set.
     Member(u32),
     /// A device of the journal, by its number.
@@ -75,7 +75,7 @@ impl Attempts {
 
 /// A command known to the controller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Command {
+pub(crate) struct ChannelCommand {
     pub(in crate::io) owner: Owner,
     pub(in crate::io) drive: DriveId,
     pub(in crate::io) op: DriveOp,
@@ -84,7 +84,7 @@ pub(crate) struct Command {
     pub(in crate::io) data: Data,
     pub(in crate::io) class: IoClass,
     pub(in crate::io) set: SetId,
-    pub(in crate::io) target: Target,
+    pub(in crate::io) target: CommandTarget,
     pub(in crate::io) slot: Slot,
     pub(in crate::io) tried: Attempts,
     /// The frames that stay held while the drive has the command.
@@ -112,7 +112,7 @@ pub(crate) enum Hold {
     Window,
 }
 
-impl Command {
+impl ChannelCommand {
     #[inline(always)]
     pub(crate) fn new(owner: Owner, set: SetId, member: u32, slot: Slot, drive: DriveId) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl Command {
             data: Data::None,
             class: IoClass::Foreground,
             set,
-            target: Target::Member(member),
+            target: CommandTarget::Member(member),
             slot,
             tried: Attempts::Nothing,
             hold: None,
@@ -138,7 +138,7 @@ impl Command {
 
     /// A command to a device of the journal.
     pub(crate) fn to_journal(owner: Owner, device: u32, drive: DriveId) -> Self {
-        let target = Target::JournalDevice(device);
+        let target = CommandTarget::JournalDevice(device);
         Self { target, ..Self::new(owner, SetId(0), 0, Slot(0), drive) }
     }
 
@@ -178,13 +178,15 @@ impl Command {
     /// Index of the member in its set. Panics for a command to a device of the journal.
     #[inline(always)]
     pub(crate) fn member(&self) -> u32 {
-        let Target::Member(member) = self.target else { unreachable!("asked of a command to a member") };
+        let CommandTarget::Member(member) = self.target else { unreachable!("asked of a command to a member") };
         member
     }
 
     /// Number of the device of the journal. Panics for a command to a member.
     pub(crate) fn journal_device(&self) -> usize {
-        let Target::JournalDevice(device) = self.target else { unreachable!("asked of a command of the journal") };
+        let CommandTarget::JournalDevice(device) = self.target else {
+            unreachable!("asked of a command of the journal")
+        };
         device as usize
     }
 

@@ -8,7 +8,7 @@ use crate::array::set::Set;
 use crate::geometry::shape::Side;
 use crate::geometry::{Geometry, Mirror, Parity, Row, StripeRole};
 use crate::io::state::lock::{LockMode, LockRange};
-use crate::io::state::op::{Op, OpKind, Payload};
+use crate::io::state::op::{Op, OpKind, OpPayload};
 use crate::io::state::plan::StripeView;
 use crate::io::state::search::Part;
 use crate::limits::REGION_SECTORS;
@@ -345,18 +345,18 @@ impl Op {
     /// The first byte of its payload.
     pub(crate) fn payload_start(&self) -> PoolOffset {
         match self.payload {
-            Payload::Zero { .. } => PoolOffset::ZERO,
-            Payload::None => unreachable!("an operation without payload has no address"),
-            Payload::Host(base) => base,
+            OpPayload::Zero { .. } => PoolOffset::ZERO,
+            OpPayload::None => unreachable!("an operation without payload has no address"),
+            OpPayload::Host(base) => base,
         }
     }
 
     /// The payload of a column and row of a row operation.
     pub(crate) fn payload_address(&self, set: &Set, column: u16, row: u32) -> PoolOffset {
         match self.payload {
-            Payload::Zero { .. } => PoolOffset::ZERO,
-            Payload::None => unreachable!("an operation without payload has no address"),
-            Payload::Host(base) => {
+            OpPayload::Zero { .. } => PoolOffset::ZERO,
+            OpPayload::None => unreachable!("an operation without payload has no address"),
+            OpPayload::Host(base) => {
                 let rows = self.rows_of();
                 let columns = self.parity(set).chunk() * u64::from(column - rows.named().0);
                 base + (columns + Sectors(u64::from(row - rows.part.range().0))).bytes()
@@ -464,10 +464,10 @@ mod tests {
     #[test]
     fn payload_of_later_columns_follows_a_chunk_apart() {
         let (set, base) = (set(Level::Raid5, 2), PoolOffset(1 << 20));
-        let op = Op { payload: Payload::Host(base), ..row_write() };
+        let op = Op { payload: OpPayload::Host(base), ..row_write() };
         assert_eq!(op.payload_address(&set, 1, 2), base);
         assert_eq!(op.payload_address(&set, 2, 3), base + (Sectors(8) + Sectors(1)).bytes());
-        let zero = Op { payload: Payload::Zero { may_discard: false }, ..op };
+        let zero = Op { payload: OpPayload::Zero { may_discard: false }, ..op };
         assert_eq!(zero.payload_address(&set, 2, 3), PoolOffset::ZERO);
     }
 }

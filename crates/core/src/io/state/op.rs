@@ -21,7 +21,7 @@ use openraid_units::{PoolOffset, SetId, Slot};
 
 use crate::actions::ReplyStatus;
 use crate::array::epoch::Epoch;
-use crate::events::Verdict;
+use crate::events::ParityVerdict;
 use crate::frames::Run;
 use crate::io::state::footprint::{Extent, Footprint, Stretch, StripeRows};
 use crate::io::state::log_room::LogRoom;
@@ -136,7 +136,7 @@ pub(crate) enum Refitting {
 
 /// The place of an operation's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Payload {
+pub(crate) enum OpPayload {
     /// In the frames of a piece, from this offset on. Each further column of a row is one chunk later.
     Host(PoolOffset),
     /// It is all zero, and may become holes.
@@ -190,7 +190,7 @@ pub(crate) struct Op {
     pub(in crate::io) epoch: Option<Epoch>,
     pub(in crate::io) works_for: WorksFor,
     pub(in crate::io) footprint: Footprint,
-    pub(in crate::io) payload: Payload,
+    pub(in crate::io) payload: OpPayload,
     /// Number of outstanding commands, jobs and child operations.
     pub(in crate::io) pending: u32,
     /// Slots whose members failed in this operation: its plan does without them.
@@ -204,7 +204,7 @@ pub(crate) struct Op {
     /// It counts as a writer of its set: for the active mark and for the bitmap.
     pub(in crate::io) is_writer: bool,
     /// The result of the last job.
-    pub(in crate::io) verdict: Verdict,
+    pub(in crate::io) verdict: ParityVerdict,
     /// A given-up command may still use its frames, so this operation must not use them any more.
     pub(in crate::io) frames_abandoned: bool,
     /// State of the journal entry with its records, until the members have the data.
@@ -242,7 +242,7 @@ impl Op {
             epoch: None,
             works_for: WorksFor::Set,
             footprint,
-            payload: Payload::None,
+            payload: OpPayload::None,
             pending: 0,
             excluded: SlotSet::EMPTY,
             work: WorkFrames::None,
@@ -250,7 +250,7 @@ impl Op {
             method: WriteMethod::FullStripe,
             plan: Plan::default(),
             is_writer: false,
-            verdict: Verdict::Done,
+            verdict: ParityVerdict::Done,
             frames_abandoned: false,
             entry: EntryState::None,
             reserved: LogRoom::NONE,
@@ -269,7 +269,7 @@ impl Op {
 
     /// Set its payload.
     #[inline(always)]
-    pub(crate) fn bring(&mut self, payload: Payload) {
+    pub(crate) fn bring(&mut self, payload: OpPayload) {
         self.payload = payload;
     }
 
@@ -294,7 +294,7 @@ impl Op {
     }
 
     #[inline(always)]
-    pub(crate) const fn payload(&self) -> Payload {
+    pub(crate) const fn payload(&self) -> OpPayload {
         self.payload
     }
 
@@ -479,7 +479,7 @@ impl Op {
 
     /// The checksum of its partial parity, or of the copies that count, is known.
     pub(crate) fn keep_partial_sum(&mut self) {
-        let Verdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
+        let ParityVerdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
         self.partial_parity = PartialParity::Summed(crc);
     }
 

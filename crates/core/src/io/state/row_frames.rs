@@ -3,7 +3,7 @@
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::state::footprint::Columns;
-use crate::io::state::op::{Op, Payload};
+use crate::io::state::op::{Op, OpPayload};
 use crate::slots::SlotSet;
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
@@ -24,7 +24,7 @@ pub(crate) enum RowData {
     /// A destage, or a gathered write: after the buffers, for these slots.
     Staged(SlotSet),
     /// The piece's data, from its first column and row on. The rows in work begin `skip` rows later.
-    Payload { payload: Payload, stripe: StripeIndex, first: u16, skip: u32 },
+    Payload { payload: OpPayload, stripe: StripeIndex, first: u16, skip: u32 },
 }
 
 impl RowFrames {
@@ -64,9 +64,9 @@ impl RowFrames {
                     unreachable!("requests name data columns")
                 };
                 match payload {
-                    Payload::Zero { .. } => PoolOffset::ZERO,
-                    Payload::None => unreachable!("an operation without payload has no address"),
-                    Payload::Host(base) => {
+                    OpPayload::Zero { .. } => PoolOffset::ZERO,
+                    OpPayload::None => unreachable!("an operation without payload has no address"),
+                    OpPayload::Host(base) => {
                         let columns = parity.chunk() * u64::from(column - first);
                         base + (columns + Sectors(u64::from(skip))).bytes()
                     }

@@ -9,7 +9,7 @@ use crate::actions::{JobColumn, JobKind, NoticeKind};
 use crate::admin::MemberState;
 use crate::array::sets::Sets;
 use crate::background::scrub::{note_mismatch, note_repaired, note_uncompared, scrub_mode};
-use crate::events::Verdict;
+use crate::events::ParityVerdict;
 use crate::geometry::StripeRole;
 use crate::io::state::ended::{EndedOps, OpReport, Past};
 use crate::io::state::job::Job;
@@ -329,7 +329,7 @@ impl OpIo<'_> {
             return self.on_sync_compared(index);
         }
         if op.background().sector.is_none() {
-            if op.verdict == Verdict::Match {
+            if op.verdict == ParityVerdict::Match {
                 return self.background_rows_done(index);
             }
             // The mismatch is somewhere in these rows: check each sector by itself.
@@ -337,7 +337,7 @@ impl OpIo<'_> {
             return self.push_check(index, 0, 512);
         }
         // Matches, or the correction of this sector is computed.
-        if matches!(op.verdict, Verdict::Match | Verdict::Done) {
+        if matches!(op.verdict, ParityVerdict::Match | ParityVerdict::Done) {
             return self.probe_next(index);
         }
         self.on_mismatch(index);
@@ -346,7 +346,7 @@ impl OpIo<'_> {
     /// The rows of a resync were compared: the parts that differ are written.
     fn on_sync_compared(&mut self, index: u32) {
         let op = self.ops[index];
-        let differs = op.verdict != Verdict::Match;
+        let differs = op.verdict != ParityVerdict::Match;
         let task = self.sets.get_mut(op.set).tasks.current_mut();
         if let Some(task) = task.filter(|task| op.background().unit_of(task.id()).is_some()) {
             task.note_compared(differs);

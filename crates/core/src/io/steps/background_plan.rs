@@ -4,7 +4,7 @@ use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, JobColumn};
 use crate::array::sets::Sets;
-use crate::events::Verdict;
+use crate::events::ParityVerdict;
 use crate::geometry::Geometry;
 use crate::io::state::op::{Op, OpKind, Plan};
 use crate::io::state::plan::plan_recovery;
@@ -221,17 +221,17 @@ pub(super) fn culprit(sets: &Sets, op: &Op) -> Option<Slot> {
     }
     if !op.is_by_rows() {
         return match op.verdict {
-            Verdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
+            ParityVerdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
             _ => None,
         };
     }
     let view = op.stripe_view(sets.get(op.set));
     match op.verdict {
-        Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
+        ParityVerdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
         // With P alone no slot can be named: any column could be wrong.
-        Verdict::PWrong => view.q.map(|_| view.p),
-        Verdict::QWrong => view.q,
-        Verdict::Match | Verdict::Unknown | Verdict::Done | Verdict::Checksum(_) => None,
+        ParityVerdict::PWrong => view.q.map(|_| view.p),
+        ParityVerdict::QWrong => view.q,
+        ParityVerdict::Match | ParityVerdict::Unknown | ParityVerdict::Done | ParityVerdict::Checksum(_) => None,
     }
 }
 
@@ -363,16 +363,21 @@ mod tests {
             culprit(sets, &check).map(|slot| slot.0)
         };
         // With P alone any column could be wrong.
-        assert_eq!(named(&sets5, Verdict::PWrong), None);
-        let of_double = [Verdict::PWrong, Verdict::QWrong, Verdict::ColumnWrong(0), Verdict::ColumnWrong(2)];
+        assert_eq!(named(&sets5, ParityVerdict::PWrong), None);
+        let of_double = [
+            ParityVerdict::PWrong,
+            ParityVerdict::QWrong,
+            ParityVerdict::ColumnWrong(0),
+            ParityVerdict::ColumnWrong(2),
+        ];
         assert_eq!(of_double.map(|verdict| named(&sets6, verdict)), [Some(4), Some(0), Some(1), Some(3)]);
-        assert_eq!([Verdict::Match, Verdict::Unknown].map(|verdict| named(&sets6, verdict)), [None; 2]);
-        assert_eq!(named(&sets1, Verdict::ColumnWrong(1)), Some(1));
+        assert_eq!([ParityVerdict::Match, ParityVerdict::Unknown].map(|verdict| named(&sets6, verdict)), [None; 2]);
+        assert_eq!(named(&sets1, ParityVerdict::ColumnWrong(1)), Some(1));
         // Recovered data matches one parity by itself.
         let mut check = op(&sets6, BackgroundKind::Scrub, &[], false);
         check.excluded = slots(&[2]);
         check.plan = plan_of_background(&sets6, &check).unwrap();
-        check.verdict = Verdict::PWrong;
+        check.verdict = ParityVerdict::PWrong;
         assert_eq!(culprit(&sets6, &check), None);
     }
 

@@ -30,7 +30,7 @@ use crate::events::DriveError;
 use crate::frames::Pool;
 use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Geometry};
-use crate::io::state::command::{Attempts, Command, Hold, Owner};
+use crate::io::state::command::{Attempts, ChannelCommand, Hold, Owner};
 use crate::io::state::ended::OpReport;
 use crate::io::state::op::{Op, OpKind};
 use crate::io::state::ops::Ops;
@@ -63,23 +63,28 @@ pub(crate) enum CommandFailure {
 }
 
 /// A range that could not be read must be rewritten, or recorded as lost.
-fn want_repair_of(sets: &mut Sets, op: &Op, command: &Command) {
+fn want_repair_of(sets: &mut Sets, op: &Op, command: &ChannelCommand) {
     let at = sets.get(command.set).member(command.member()).in_data(op.side(), command.lba);
     sets.want_repair(command.set, (op.side(), command.slot), at, command.len);
 }
 
 /// The sectors of a command.
-const fn range_of(command: &Command) -> DriveRange {
+const fn range_of(command: &ChannelCommand) -> DriveRange {
     DriveRange::of(command.lba, command.len)
 }
 
 /// Is the member of this command still in its slot?
-fn is_in_slot(sets: &Sets, command: &Command) -> bool {
+fn is_in_slot(sets: &Sets, command: &ChannelCommand) -> bool {
     sets.get(command.set).place(command.slot).member() == Some(command.member())
 }
 
 /// Can another copy of a place of this member be read? Returns also the length for which the answer holds.
-fn other_copy(sets: &Sets, (command, side): (&Command, Side), at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
+fn other_copy(
+    sets: &Sets,
+    (command, side): (&ChannelCommand, Side),
+    at: MemberLba,
+    left: Sectors,
+) -> Option<(Sectors, bool)> {
     let set = sets.get(command.set);
     let Geometry::Mirror(mirror) = set.shape().on(side) else { return None };
     let (place, run) = mirror.inverse(command.slot, at)?;
@@ -89,7 +94,7 @@ fn other_copy(sets: &Sets, (command, side): (&Command, Side), at: MemberLba, lef
     Some((len, mirror.copies(place).any(reads)))
 }
 
-fn keep_frames(pool: &mut Pool, ops: &mut Ops, journal: &mut Journal, command: &Command) {
+fn keep_frames(pool: &mut Pool, ops: &mut Ops, journal: &mut Journal, command: &ChannelCommand) {
     match command.hold {
         Some(Hold::Host(run)) => _ = pool.host_mut().give_up(run),
         Some(Hold::Work(run)) if pool.work_mut().give_up(run) => ops.wake_for_frames(),
@@ -102,7 +107,7 @@ fn keep_frames(pool: &mut Pool, ops: &mut Ops, journal: &mut Journal, command: &
 
 impl OpIo<'_> {
     /// What a failed read means for its member.
-    fn member_read_error(&mut self, command: &Command, error: CommandError) {
+    fn member_read_error(&mut self, command: &ChannelCommand, error: CommandError) {
         let (set, member) = (command.set, command.member());
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
@@ -126,7 +131,7 @@ impl OpIo<'_> {
 
     /// This member lacks a write that others may have, and stays. Reads would alternate between differing
     /// copies, so this copy is no longer read. For a row, `distrust_parity` decides when all its commands have ended.
-    fn distrust_unwritten(&mut self, index: u32, command: &Command) {
+    fn distrust_unwritten(&mut self, index: u32, command: &ChannelCommand) {
         self.ops[index].tear();
         let set = self.sets.get(command.set);
         if set.has_failed() || !set.shape().is_mirror() {
@@ -150,7 +155,7 @@ impl OpIo<'_> {
         }
     }
 
-    fn flush_failed(&mut self, command: &Command, error: CommandError) -> Option<CommandFailure> {
+    fn flush_failed(&mut self, command: &ChannelCommand, error: CommandError) -> Option<CommandFailure> {
         let reason = match error {
             CommandError::Timeout => FailReason::Timeout,
             CommandError::Drive(DriveError::Gone) => FailReason::Gone,
@@ -162,20 +167,20 @@ impl OpIo<'_> {
     }
 
     /// The drive does not support WRITE ZEROES after all: from now on it gets zeroes as data.
-    fn write_zeroes_plainly(&mut self, index: u32, command: &Command) {
+    fn write_zeroes_plainly(&mut self, index: u32, command: &ChannelCommand) {
         if let Some(channel) = self.call.channels_mut().get_mut(command.drive) {
             channel.info().write_zeroes = false;
         }
         // Frames of zeroes never change, so nothing is held.
         let op = DriveOp::Write { fua: self.ops[index].is_fua() };
-        let again = Command { op, data: Data::Frames(PoolOffset::ZERO), hold: None, ..*command };
+        let again = ChannelCommand { op, data: Data::Frames(PoolOffset::ZERO), hold: None, ..*command };
         self.push_op_command(index, again);
     }
 
     /// Give up the next command, and keep the frames that its drive may still access: any command of the condemned drive,
     /// if there is one, else one that is overdue. One overdue command condemns its drive: the other commands would wait as
     /// long again. Reports to the administrator the drive that did not answer.
-    pub(crate) fn give_up_next(&mut self, condemned: Option<DriveId>) -> Option<Command> {
+    pub(crate) fn give_up_next(&mut self, condemned: Option<DriveId>) -> Option<ChannelCommand> {
         let command = match condemned {
             Some(drive) => self.call.channels_mut().give_up_issued(drive)?,
             None => self.call.give_up_overdue()?,
@@ -190,7 +195,7 @@ impl OpIo<'_> {
 
     /// The drive has answered a command that was given up. The frames and the place of the command are free, and no
     /// operation that ends releases them: what waits for them is called here.
-    pub(crate) fn given_up_came_back(&mut self, command: &Command) {
+    pub(crate) fn given_up_came_back(&mut self, command: &ChannelCommand) {
         match command.hold {
             Some(Hold::Host(run)) => {
                 self.pool.host_mut().come_back(run);
@@ -224,7 +229,7 @@ impl OpIo<'_> {
         } else {
             member.on_drive(self.ops[index].side(), lba)
         };
-        self.push_op_command(index, Command { op: drive_op, lba, len, ..command });
+        self.push_op_command(index, ChannelCommand { op: drive_op, lba, len, ..command });
     }
 
     /// A command has succeeded. True if nothing else had to be done but count it, as for nearly all commands. Then that
@@ -259,7 +264,7 @@ impl OpIo<'_> {
     pub(crate) fn on_op_command(
         &mut self,
         index: u32,
-        command: &Command,
+        command: &ChannelCommand,
         result: Result<(), CommandError>,
     ) -> Option<CommandFailure> {
         self.trace_op(index, || command.ended_step(result.is_ok()));
@@ -296,7 +301,7 @@ impl OpIo<'_> {
     }
 
     /// What the failure of a command means for its operation, which continues after its last command.
-    pub(crate) fn op_command_done(&mut self, index: u32, command: &Command, failure: Option<CommandFailure>) {
+    pub(crate) fn op_command_done(&mut self, index: u32, command: &ChannelCommand, failure: Option<CommandFailure>) {
         match failure {
             None => {}
             Some(CommandFailure::Unread(error)) => self.unread(index, command, error),
@@ -315,7 +320,12 @@ impl OpIo<'_> {
     }
 
     #[cold]
-    fn op_command_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<CommandFailure> {
+    fn op_command_failed(
+        &mut self,
+        index: u32,
+        command: &ChannelCommand,
+        error: CommandError,
+    ) -> Option<CommandFailure> {
         match command.op {
             DriveOp::Read => {
                 self.member_read_error(command, error);
@@ -331,7 +341,7 @@ impl OpIo<'_> {
     /// refused gets zeroes, as data if it has no other way; if it refuses these too, it fails. On a mirror whose discarded blocks may read as anything,
     /// copies may differ, and the refusal has no consequence. A discard that was given up may still be executed over
     /// data that is written next, so its member fails.
-    fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<CommandFailure> {
+    fn discard_failed(&mut self, index: u32, command: &ChannelCommand, error: CommandError) -> Option<CommandFailure> {
         let set = self.sets.get(command.set);
         let must_fit = set.is_redundant() && self.call.channels().discards_to_zeroes(set);
         let zeroes = self.call.channels().get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
@@ -345,7 +355,7 @@ impl OpIo<'_> {
             CommandError::Drive(refused) if refused != DriveError::Gone && zeroes => {
                 self.note(index, Reason::DiscardRefused, command.lba.get(), u32::from(command.slot.0));
                 let zeroing = DriveOp::WriteZeroes { may_discard: false };
-                self.push_op_command(index, Command { op: zeroing, ..*command });
+                self.push_op_command(index, ChannelCommand { op: zeroing, ..*command });
                 None
             }
             CommandError::Drive(refused) if refused != DriveError::Gone && command.len <= ZERO_SECTORS => {
@@ -358,7 +368,7 @@ impl OpIo<'_> {
     }
 
     /// An operation lacks the data of a read.
-    fn unread(&mut self, index: u32, command: &Command, error: CommandError) {
+    fn unread(&mut self, index: u32, command: &ChannelCommand, error: CommandError) {
         let op = &mut self.ops[index];
         op.excluded.insert(command.slot);
         if error == CommandError::Timeout {
@@ -377,7 +387,7 @@ impl OpIo<'_> {
     }
 
     /// An extent, or a part of it, could not be read from its place.
-    fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError) {
+    fn extent_unread(&mut self, index: u32, command: &ChannelCommand, error: CommandError) {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece());
         match self.ops[index].geometry(self.sets.get(set)) {
             Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command),
@@ -393,12 +403,12 @@ impl OpIo<'_> {
 
     /// Read from another copy. If all copies failed, each part is read by itself, because the copies may have failed in
     /// different sectors.
-    fn read_other_copy(&mut self, index: u32, command: &Command) {
+    fn read_other_copy(&mut self, index: u32, command: &ChannelCommand) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         let mirror = op.mirror(set);
         let Data::Frames(at) = command.data else { unreachable!("reads have frames") };
-        let crate::io::state::op::Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
+        let crate::io::state::op::OpPayload::Host(base) = op.payload else { unreachable!("reads have frames") };
         let block = set.block().sectors();
         let set_lba = op.extent().at + Bytes((at - base).get()).sectors_floor();
         // Its replacement may have taken the slot meanwhile, and was not tried.
@@ -434,7 +444,7 @@ impl OpIo<'_> {
         }
     }
 
-    fn write_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<CommandFailure> {
+    fn write_failed(&mut self, index: u32, command: &ChannelCommand, error: CommandError) -> Option<CommandFailure> {
         let redundant = self.sets.get(command.set).is_redundant();
         let is_discard = self.ops[index].kind == OpKind::Discard;
         let zeroes = matches!(command.op, DriveOp::WriteZeroes { .. }) && !is_discard;
@@ -472,7 +482,7 @@ impl OpIo<'_> {
 
     /// Its storage is full: does it stay in the array, and the operation refit that? What it holds is intact. A member
     /// that is being filled leaves: no host has read from it yet.
-    fn stays_without_room(&mut self, index: u32, command: &Command) -> bool {
+    fn stays_without_room(&mut self, index: u32, command: &ChannelCommand) -> bool {
         let (op, set) = (&self.ops[index], self.sets.get(command.set));
         let member = set.member(command.member());
         if member.state() != MemberState::InSync || member.is_replacement() {
@@ -502,7 +512,7 @@ impl OpIo<'_> {
     }
 
     /// A write has succeeded: there may be room again.
-    fn note_room(&mut self, command: &Command) {
+    fn note_room(&mut self, command: &ChannelCommand) {
         if self.sets.get(command.set).is_short_of_room() {
             let range = range_of(command);
             self.sets.note_room((command.set, command.member()), range, &mut self.call);
@@ -512,12 +522,12 @@ impl OpIo<'_> {
     /// Repeat a failed write once if the array needs the member, because a missing part would make the parts on other
     /// members useless. A member that the array can do without fails instead: the layers below have retried often
     /// enough.
-    fn write_again(&mut self, index: u32, command: &Command) -> bool {
+    fn write_again(&mut self, index: u32, command: &ChannelCommand) -> bool {
         if command.tried == Attempts::Once || !self.sets.is_needed(command.set, command.member()) {
             return false;
         }
         self.note(index, Reason::WriteRetried, command.lba.get(), u32::from(command.slot.0));
-        self.push_op_command(index, Command { tried: Attempts::Once, ..*command });
+        self.push_op_command(index, ChannelCommand { tried: Attempts::Once, ..*command });
         true
     }
 }

@@ -8,7 +8,7 @@ use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::state::ended::OpReport;
 use crate::io::state::footprint::Extent;
-use crate::io::state::op::{Payload, Phase};
+use crate::io::state::op::{OpPayload, Phase};
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::{hold_for_commands, CacheStep};
@@ -71,7 +71,7 @@ impl OpIo<'_> {
 
     fn issue_extent_reads(&mut self, index: u32) {
         let op = &self.ops[index];
-        let Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
+        let OpPayload::Host(base) = op.payload else { unreachable!("reads have frames") };
         let (set, Extent { side, at: start, len: whole }) = (op.set, op.extent());
         let mut done = Sectors::ZERO;
         while done < whole {
@@ -177,9 +177,9 @@ impl OpIo<'_> {
     fn issue_extent_writes(&mut self, index: u32) {
         let op = &self.ops[index];
         let base = match op.payload {
-            Payload::Host(base) => Some(base),
-            Payload::Zero { .. } => None,
-            Payload::None => unreachable!("writes have payload"),
+            OpPayload::Host(base) => Some(base),
+            OpPayload::Zero { .. } => None,
+            OpPayload::None => unreachable!("writes have payload"),
         };
         let (set, Extent { at, len: whole, .. }) = (op.set, op.extent());
         let mirrored = self.sets.get(set).shape().is_mirror();

@@ -14,8 +14,8 @@ use crate::actions::{Actions, Direction, DriveCommand, JobKind, ReplyStatus};
 use crate::admin::AdminCommand;
 use crate::admin::{FoundEntry, FoundJournal, Policy, WriteCache};
 use crate::controller::Controller;
-use crate::events::{BlockRequest, Completion, DriveError, RequestKind, Verdict};
-use crate::io::state::command::{Command, Owner};
+use crate::events::{BlockRequest, Completion, DriveError, ParityVerdict, RequestKind};
+use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::wait::Wait;
 use crate::io::steps::gate::tests::{array_at_rest, drive_of, started, three_drives};
 use crate::limits::{Limits, MEMBERS_MAX};
@@ -117,7 +117,8 @@ impl Drives {
                 self.controller.complete(Completion::Transfer { tag: transfer.tag, result: Ok(()) });
             }
             for job in &self.actions.jobs {
-                let verdict = if job.kind == JobKind::Checksum { Verdict::Checksum(0) } else { Verdict::Done };
+                let verdict =
+                    if job.kind == JobKind::Checksum { ParityVerdict::Checksum(0) } else { ParityVerdict::Done };
                 self.controller.complete(Completion::Job { tag: job.tag, verdict });
             }
         }
@@ -199,7 +200,7 @@ impl Drives {
     pub fn fill_commands(&mut self) {
         let commands = &mut self.controller.base.channels.commands;
         while commands.room() >= 2 * u32::from(MEMBERS_MAX) {
-            commands.put(Command::new(Owner::Quarantined, SetId(0), 0, Slot(0), DriveId(0)));
+            commands.put(ChannelCommand::new(Owner::Quarantined, SetId(0), 0, Slot(0), DriveId(0)));
         }
     }
 }

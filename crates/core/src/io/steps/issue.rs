@@ -11,8 +11,8 @@ use crate::frames::Run;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
-use crate::io::state::command::{Attempts, Command, Hold, Owner};
-use crate::io::state::op::{Op, OpKind, Payload, WorksFor};
+use crate::io::state::command::{Attempts, ChannelCommand, Hold, Owner};
+use crate::io::state::op::{Op, OpKind, OpPayload, WorksFor};
 use crate::io::state::ops::Ops;
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
@@ -52,11 +52,11 @@ impl Issuer {
 
     /// A read from the member in a slot.
     #[inline(always)]
-    fn read(&self, set: &mut Set, range: MemberRange, tried: SlotSet) -> Command {
+    fn read(&self, set: &mut Set, range: MemberRange, tried: SlotSet) -> ChannelCommand {
         let member_index = set.place(range.slot).member().expect("a readable slot has a member");
         let member = set.member_mut(member_index);
         member.count_read(range.len);
-        Command {
+        ChannelCommand {
             op: DriveOp::Read,
             lba: member.on_drive(self.side, range.lba),
             len: range.len,
@@ -64,13 +64,19 @@ impl Issuer {
             class: self.class,
             tried: Attempts::Copies(tried),
             hold: self.hold(range.at),
-            ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive())
+            ..ChannelCommand::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive())
         }
     }
 
     /// A write to a member, unless the member takes no writes.
     #[inline(always)]
-    fn write(&self, set: &mut Set, channels: &Channels, member_index: u32, range: MemberRange) -> Option<Command> {
+    fn write(
+        &self,
+        set: &mut Set,
+        channels: &Channels,
+        member_index: u32,
+        range: MemberRange,
+    ) -> Option<ChannelCommand> {
         let has_bad = set.has_bad();
         let member = set.member_mut(member_index);
         if !member.is_active() {
@@ -83,14 +89,14 @@ impl Issuer {
         let drive = member.drive();
         let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info().write_zeroes);
         let may_discard = self.may_discard;
-        Some(Command {
+        Some(ChannelCommand {
             op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
             lba: member.on_drive(self.side, range.lba),
             len: range.len,
             data: if zeroes { Data::None } else { Data::Frames(range.at) },
             class: self.class,
             hold: if zeroes { None } else { self.hold(range.at) },
-            ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, drive)
+            ..ChannelCommand::new(Owner::Op(self.index), self.set, member_index, range.slot, drive)
         })
     }
 }
@@ -116,16 +122,16 @@ pub(super) fn issuer_of(ops: &Ops, pool: &Pool, requests: &Requests, index: u32)
     let op = &ops[index];
     let (work, parent) = (op.work(), op.parent().and_then(|parent| ops[parent].work()));
     let host = op.piece().and_then(|piece| requests.piece(piece).run());
-    let may_discard = op.payload == Payload::Zero { may_discard: true };
+    let may_discard = op.payload == OpPayload::Zero { may_discard: true };
     let (set, side, class, fua) = (op.set, op.side(), class_of(op), op.is_fua());
     Issuer { index, set, side, class, fua, may_discard, work, parent, host, work_from: pool.work_from() }
 }
 
 impl OpIo<'_> {
-    pub(super) fn push_op_command(&mut self, index: u32, command: Command) {
+    pub(super) fn push_op_command(&mut self, index: u32, command: ChannelCommand) {
         let cut = self.call.planted().has(Flaw::AddressCut);
         let lba = if cut { DriveLba(command.lba.get() & u64::from(u32::MAX)) } else { command.lba };
-        let command = Command { lba, ..command };
+        let command = ChannelCommand { lba, ..command };
         self.ops[index].pending += 1;
         let (key, waits) = self.call.send(command);
         if self.call.keeps_steps() {
@@ -141,11 +147,11 @@ impl OpIo<'_> {
 }
 
 /// A command without payload to one member.
-pub(super) fn plain_command(sets: &Sets, ops: &Ops, index: u32, member_index: u32) -> Command {
+pub(super) fn plain_command(sets: &Sets, ops: &Ops, index: u32, member_index: u32) -> ChannelCommand {
     let op = &ops[index];
     let member = sets.get(op.set).member(member_index);
     let (slot, class) = (member.slot().unwrap_or_default(), class_of(op));
-    Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
+    ChannelCommand { class, ..ChannelCommand::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
 }
 
 impl OpIo<'_> {

@@ -20,7 +20,7 @@ use crate::array::set::Set;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{narrow, Columns, Extent, StripeRows};
-use crate::io::state::op::{HostRange, Op, Outcome, Payload, Phase, WorksFor};
+use crate::io::state::op::{HostRange, Op, OpPayload, Outcome, Phase, WorksFor};
 use crate::io::state::search::Part;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::{hold_for_commands, release_work, start_op};
@@ -127,7 +127,7 @@ impl OpIo<'_> {
             }
             return false;
         }
-        let payload = Payload::Host(op.work().expect("taken at its start").at + from);
+        let payload = OpPayload::Host(op.work().expect("taken at its start").at + from);
         let part = match side {
             Side::Old => Op::read(op.set, range, payload),
             Side::New => Op::write(op.set, range, payload, None),

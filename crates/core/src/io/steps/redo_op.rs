@@ -9,9 +9,9 @@ use crate::background::task_start::start_task;
 use crate::events::CommandError;
 use crate::io::state::channel::Channels;
 use crate::io::state::command::JournalWork;
-use crate::io::state::command::{Command, Hold};
+use crate::io::state::command::{ChannelCommand, Hold};
 use crate::io::state::footprint::{Extent, Footprint, MemberExtent};
-use crate::io::state::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
+use crate::io::state::op::{Op, OpPayload, Phase, RedoData, RedoReads, WorkFrames};
 use crate::io::state::ops::Ops;
 use crate::io::state::wait::Wait;
 use crate::io::steps::command_errors::MemberRange;
@@ -277,7 +277,7 @@ impl OpIo<'_> {
         let data = RedoData { first: index, count: number_of_redos, reads: RedoReads::Going(0), is_awaited };
         let op = Op {
             work: WorkFrames::Run(run),
-            payload: Payload::Host(run.at + Sectors(before).bytes()),
+            payload: OpPayload::Host(run.at + Sectors(before).bytes()),
             phase: Phase::ReadingOld,
             ..Op::redo_of(id, MemberExtent { side, slot, at, len }, data)
         };
@@ -323,7 +323,7 @@ impl OpIo<'_> {
 
     fn read_for_redo(&mut self, index: u32, device: usize, (lba, len): (DriveLba, Sectors), to: PoolOffset) {
         let op = &self.ops[index];
-        let command = Command {
+        let command = ChannelCommand {
             op: DriveOp::Read,
             lba,
             len,
@@ -337,7 +337,7 @@ impl OpIo<'_> {
     }
 
     /// A part of a redo was read, or the other device is tried. A device that did not answer was dropped before.
-    pub(crate) fn on_redo_read(&mut self, index: u32, command: &Command, result: Result<(), CommandError>) {
+    pub(crate) fn on_redo_read(&mut self, index: u32, command: &ChannelCommand, result: Result<(), CommandError>) {
         let set = self.ops[index].set;
         let number = command.journal_device();
         let why = match result {
@@ -380,7 +380,7 @@ impl OpIo<'_> {
                 }
                 self.ops[index].phase = Phase::Writing;
                 let Footprint::Member(extent) = op.footprint else { unreachable!("a redo is for a member") };
-                let Payload::Host(at) = op.payload else { unreachable!("it was read into frames") };
+                let OpPayload::Host(at) = op.payload else { unreachable!("it was read into frames") };
                 let range = MemberRange { slot: extent.slot, lba: extent.at, len: extent.len, at };
                 self.issue_write(index, range);
                 if self.ops[index].pending == 0 {

@@ -27,10 +27,10 @@
 use openraid_units::{Sectors, Slot};
 
 use crate::actions::{JobColumn, JobKind, ReplyStatus};
-use crate::events::Verdict;
+use crate::events::ParityVerdict;
 use crate::geometry::Geometry;
 use crate::io::state::job::Job;
-use crate::io::state::op::{Op, Outcome, Payload, Phase, Refitting};
+use crate::io::state::op::{Op, OpPayload, Outcome, Phase, Refitting};
 use crate::io::state::plan::{StripeView, WriteMethod};
 use crate::io::state::row_frames::RowFrames;
 use crate::io::state::wait::Wait;
@@ -45,7 +45,7 @@ use crate::slots::SlotSet;
 /// The slots that need buffers only for refitting: zeroes have no frames over which their columns could be read.
 #[inline(always)]
 pub(super) fn spare_buffers(op: &Op, written: SlotSet) -> SlotSet {
-    if matches!(op.payload, Payload::Zero { .. }) {
+    if matches!(op.payload, OpPayload::Zero { .. }) {
         written
     } else {
         SlotSet::EMPTY
@@ -133,7 +133,7 @@ impl OpIo<'_> {
         }
         let places = match op.method {
             WriteMethod::ReadModifyWrite => op.buffers,
-            _ if matches!(op.payload, Payload::Zero { .. }) => op.buffers,
+            _ if matches!(op.payload, OpPayload::Zero { .. }) => op.buffers,
             _ => view.data,
         };
         // A given-up command may still read the payload.
@@ -202,7 +202,7 @@ impl OpIo<'_> {
             Refitting::ReadingBack => self.compare_back(index),
             Refitting::Comparing => {
                 let slot = op.refused().first().expect("it was compared");
-                self.compared_back(index, slot, op.verdict == Verdict::Match);
+                self.compared_back(index, slot, op.verdict == ParityVerdict::Match);
             }
             Refitting::ReadingCopy(_) | Refitting::SummingCopy(_) => unreachable!("rows have no copies"),
         }

@@ -29,7 +29,7 @@ use crate::actions::{JobColumn, JobKind, ReplyStatus};
 use crate::geometry::Fragment;
 use crate::io::state::footprint::Extent;
 use crate::io::state::job::Job;
-use crate::io::state::op::{Op, Outcome, PartialParity, Payload, Phase, Refitting};
+use crate::io::state::op::{Op, OpPayload, Outcome, PartialParity, Phase, Refitting};
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::extent::copies_alike;
 use crate::io::steps::op_io::OpIo;
@@ -97,14 +97,14 @@ impl OpIo<'_> {
         }
         self.note(index, Reason::CopiesFitted, op.extent().at.get(), op.refused().len());
         match op.payload {
-            Payload::Zero { may_discard: false } => self.make_holes(index),
-            Payload::Host(_) if !op.frames_abandoned => {
+            OpPayload::Zero { may_discard: false } => self.make_holes(index),
+            OpPayload::Host(_) if !op.frames_abandoned => {
                 self.ops[index].plan.lost = op.refused();
                 forget_refused(&mut self.ops[index]);
                 self.fit_next_copy(index);
             }
             // A given-up command may still use the payload.
-            Payload::Host(_) | Payload::Zero { may_discard: true } | Payload::None => self.end_apart(index),
+            OpPayload::Host(_) | OpPayload::Zero { may_discard: true } | OpPayload::None => self.end_apart(index),
         }
     }
 
@@ -125,7 +125,7 @@ impl OpIo<'_> {
                 self.fit_next_copy(index);
             }
             Refitting::Reading => self.write_back(index),
-            Refitting::Writing if matches!(op.payload, Payload::Zero { .. }) => self.end_apart(index),
+            Refitting::Writing if matches!(op.payload, OpPayload::Zero { .. }) => self.end_apart(index),
             Refitting::Writing => self.fit_next_copy(index),
             Refitting::ReadingCopy(_) if !op.excluded.is_empty() => self.end_apart(index),
             Refitting::ReadingCopy(number) => {
@@ -242,7 +242,7 @@ impl OpIo<'_> {
     fn make_holes(&mut self, index: u32) {
         let refused = self.ops[index].refused();
         forget_refused(&mut self.ops[index]);
-        self.ops[index].bring(Payload::Zero { may_discard: true });
+        self.ops[index].bring(OpPayload::Zero { may_discard: true });
         self.ops[index].enter(Phase::Refitting(Refitting::Writing));
         self.each_part(index, |this, copies| {
             for copy in copies.iter().filter(|copy| refused.contains(copy.slot)) {
@@ -282,7 +282,7 @@ impl OpIo<'_> {
     }
 
     fn payload_of(&self, index: u32) -> PoolOffset {
-        if let Payload::Host(at) = self.ops[index].payload {
+        if let OpPayload::Host(at) = self.ops[index].payload {
             at
         } else {
             PoolOffset::ZERO

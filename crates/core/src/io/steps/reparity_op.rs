@@ -19,8 +19,8 @@ use openraid_units::{PoolOffset, Sectors};
 use crate::actions::{Data, DriveOp, IoClass, JobColumn, JobKind};
 use crate::array::sets::Sets;
 use crate::events::CommandError;
-use crate::events::{DriveError, Verdict};
-use crate::io::state::command::{Command, Hold, Owner};
+use crate::events::{DriveError, ParityVerdict};
+use crate::io::state::command::{ChannelCommand, Hold, Owner};
 use crate::io::state::job::Job;
 use crate::io::state::op::{Computation, Op, Outcome, PartialParity, Phase};
 use crate::io::steps::command_errors::MemberRange;
@@ -149,21 +149,21 @@ impl OpIo<'_> {
         let place = self.sets.get(op.set).place(slot).member().expect("its log was read");
         let member = self.sets.get(op.set).member(place);
         let (start, _) = member.ppl_area().expect("its log was read");
-        let command = Command {
+        let command = ChannelCommand {
             op: DriveOp::Read,
             lba: start + at,
             len: Sectors(u64::from(op.rows())),
             data: Data::Frames(op.partial_buffer()),
             class: IoClass::Metadata,
             hold: op.work().map(Hold::Work),
-            ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive())
+            ..ChannelCommand::new(Owner::PplRead(index), op.set, place, slot, member.drive())
         };
         self.ops[index].pending += 1;
         self.call.push(&command);
     }
 
     /// A read of partial parity ended.
-    pub(crate) fn on_partial_read(&mut self, index: u32, command: &Command, result: Result<(), CommandError>) {
+    pub(crate) fn on_partial_read(&mut self, index: u32, command: &ChannelCommand, result: Result<(), CommandError>) {
         if let Err(error) = result {
             let reason = match error {
                 CommandError::Timeout => Some(FailReason::Timeout),
@@ -217,7 +217,7 @@ impl OpIo<'_> {
     /// A part of the partial parity was added to the checksum: continue, or check the sum of all.
     fn partial_checked(&mut self, index: u32) {
         let op = self.ops[index];
-        let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
+        let ParityVerdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
         let ppl = self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs");
         ppl.sum_partial(crc, u64::from(op.row_bytes()));
         if self.next_rows(index) {

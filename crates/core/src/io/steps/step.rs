@@ -6,14 +6,14 @@ use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
 use crate::background::pump::on_background_done;
 use crate::cache::Cache;
-use crate::events::Verdict;
+use crate::events::ParityVerdict;
 use crate::frames::Pool;
 use crate::geometry::units::unit_number;
 use crate::io::state::ended::{EndedFor, OpReport};
 use crate::io::state::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::state::intent::end_write;
 use crate::io::state::op::{
-    EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor,
+    EdgeReads, Edges, HostRange, KindData, Op, OpKind, OpPayload, Outcome, Phase, WorkFrames, WorksFor,
 };
 use crate::io::state::op_names::{is_traced, op_name, work_of};
 use crate::io::state::ops::Ops;
@@ -118,7 +118,7 @@ impl OpIo<'_> {
 }
 
 /// A job ended.
-pub(crate) fn on_job(ops: &mut Ops, trace: &mut Trace, tag: Tag, verdict: Verdict) {
+pub(crate) fn on_job(ops: &mut Ops, trace: &mut Trace, tag: Tag, verdict: ParityVerdict) {
     let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
     assert!(ops.holds(key), "a completion names a job that is out: {tag:?}");
     let op = &mut ops[key.index];
@@ -325,7 +325,7 @@ impl OpIo<'_> {
         let set = self.sets.get(op.set);
         let block = set.block().sectors();
         let run = op.work().expect("taken before");
-        let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
+        let payload = OpPayload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
         let range = if let Footprint::Rows(stripe_rows) = &op.footprint {
             let rows = u32::try_from(block.get()).expect("a block is small");
             let ((lo, hi), (first, count)) = (stripe_rows.part.range(), stripe_rows.named());

@@ -7,7 +7,7 @@ use crate::server;
 struct Table(Vec<Pending>);
 
 impl Table {
-    fn of(requests: &[Request]) -> Self {
+    fn of(requests: &[NbdRequest]) -> Self {
         Self(requests.iter().map(|request| Pending::new(*request)).collect())
     }
 }
@@ -30,15 +30,15 @@ fn session(structured: bool) -> ClientSession {
     }
 }
 
-fn request(cookie: u64, command: Command, offset: u64, length: u64) -> Request {
-    Request { cookie: Cookie(cookie), command, offset: ArrayOffset(offset), length: Bytes(length) }
+fn request(cookie: u64, command: NbdCommand, offset: u64, length: u64) -> NbdRequest {
+    NbdRequest { cookie: Cookie(cookie), command, offset: ArrayOffset(offset), length: Bytes(length) }
 }
 
-const READ: Command = Command::Read { dont_fragment: false };
-const STATUS: Command = Command::BlockStatus { one: false };
+const READ: NbdCommand = NbdCommand::Read { dont_fragment: false };
+const STATUS: NbdCommand = NbdCommand::BlockStatus { one: false };
 
 /// Events until nothing more comes out; data is taken as received.
-fn events(structured: bool, requests: &[Request], bytes: &[u8]) -> Vec<ReplyEvent> {
+fn events(structured: bool, requests: &[NbdRequest], bytes: &[u8]) -> Vec<ReplyEvent> {
     let mut client = ClientTransmission::new(session(structured));
     let mut table = Table::of(requests);
     let (mut at, mut all) = (0, Vec::new());
@@ -56,7 +56,7 @@ fn events(structured: bool, requests: &[Request], bytes: &[u8]) -> Vec<ReplyEven
     }
 }
 
-fn violation(structured: bool, request: Request, bytes: &[u8]) -> Violation {
+fn violation(structured: bool, request: NbdRequest, bytes: &[u8]) -> Violation {
     match events(structured, &[request], bytes).pop() {
         Some(ReplyEvent::Violation(violation)) => violation,
         other => panic!("{other:?}"),
@@ -65,7 +65,7 @@ fn violation(structured: bool, request: Request, bytes: &[u8]) -> Violation {
 
 #[test]
 fn simple_replies_end_requests_with_their_result() {
-    let requests = [request(1, Command::Flush, 0, 0), request(2, Command::Write { fua: false }, 0, 512)];
+    let requests = [request(1, NbdCommand::Flush, 0, 0), request(2, NbdCommand::Write { fua: false }, 0, 512)];
     let bytes = [
         &b"\x67\x44\x66\x98\0\0\0\x1c\0\0\0\0\0\0\0\x02"[..],
         b"\x67\x44\x66\x98\0\0\0\0\0\0\0\0\0\0\0\x01",
@@ -140,7 +140,7 @@ fn errors_have_their_text_and_their_position() {
 #[test]
 fn unknown_error_chunks_count_as_errors() {
     let bytes = b"\x66\x8e\x33\xef\0\x01\x80\x77\0\0\0\0\0\0\0\x05\0\0\0\x0a\0\0\0\x05\0\x01!???";
-    let all = events(true, &[request(5, Command::Flush, 0, 0)], bytes);
+    let all = events(true, &[request(5, NbdCommand::Flush, 0, 0)], bytes);
     assert_eq!(all[1], ReplyEvent::Done { cookie: Cookie(5), result: Err(NbdError::InputOutput) });
 }
 
@@ -195,7 +195,7 @@ fn data_that_was_not_requested_is_a_violation() {
 #[test]
 fn replies_that_do_not_fit_are_violations() {
     let read = request(5, READ, 0, 512);
-    let flush = request(5, Command::Flush, 0, 0);
+    let flush = request(5, NbdCommand::Flush, 0, 0);
     let status = request(5, STATUS, 0, 512);
     let chunk = |kind: u16, flags: u16, payload: &[u8]| {
         let length = u32::try_from(payload.len()).unwrap();
@@ -246,26 +246,26 @@ fn requests_the_server_would_refuse_are_not_sent() {
     assert_eq!(encode(READ, 0, 0), Err(RequestError::Empty));
     assert_eq!(encode(READ, 1, 512), Err(RequestError::Misaligned(512)));
     assert_eq!(encode(READ, 0, (1 << 20) + 512), Err(RequestError::TooLarge(1 << 20)));
-    assert_eq!(encode(Command::Trim { fua: false }, 0, 1 << 30), Ok(()));
-    assert_eq!(encode(Command::Flush, 0, 0), Ok(()));
-    assert_eq!(encode(Command::Flush, 0, 512), Err(RequestError::Empty));
+    assert_eq!(encode(NbdCommand::Trim { fua: false }, 0, 1 << 30), Ok(()));
+    assert_eq!(encode(NbdCommand::Flush, 0, 0), Ok(()));
+    assert_eq!(encode(NbdCommand::Flush, 0, 512), Err(RequestError::Empty));
 
     let plain = ClientSession { flags: ExportFlags::HAS_FLAGS, contexts: vec![], ..session(false) };
     let client = ClientTransmission::new(plain.clone());
     for command in [
-        Command::Read { dont_fragment: true },
-        Command::Write { fua: true },
-        Command::Flush,
-        Command::Trim { fua: false },
-        Command::Cache,
-        Command::WriteZeroes { fua: false, no_hole: false, fast: false },
+        NbdCommand::Read { dont_fragment: true },
+        NbdCommand::Write { fua: true },
+        NbdCommand::Flush,
+        NbdCommand::Trim { fua: false },
+        NbdCommand::Cache,
+        NbdCommand::WriteZeroes { fua: false, no_hole: false, fast: false },
         STATUS,
     ] {
         assert_eq!(client.encode(&request(1, command, 0, 512)), Err(RequestError::NotOffered), "{command:?}");
     }
     let locked = ClientSession { flags: ExportFlags::READ_ONLY, ..plain };
     let client = ClientTransmission::new(locked);
-    let write = request(1, Command::Write { fua: false }, 0, 512);
+    let write = request(1, NbdCommand::Write { fua: false }, 0, 512);
     assert_eq!(client.encode(&write), Err(RequestError::ReadOnly));
 }
 

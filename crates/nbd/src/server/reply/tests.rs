@@ -16,14 +16,14 @@ fn session(structured: bool) -> NbdSession {
     }
 }
 
-fn request(command: Command, length: u64) -> Request {
-    Request { cookie: COOKIE, command, offset: ArrayOffset(0x1000), length: Bytes(length) }
+fn request(command: NbdCommand, length: u64) -> NbdRequest {
+    NbdRequest { cookie: COOKIE, command, offset: ArrayOffset(0x1000), length: Bytes(length) }
 }
 
 fn status(one: bool, length: u64, extents: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut out = b"before".to_vec();
     let extents = extents.iter().map(|(length, status)| StatusExtent { length: *length, status: *status });
-    let request = request(Command::BlockStatus { one }, length);
+    let request = request(NbdCommand::BlockStatus { one }, length);
     chunk_status(&mut out, &request, MetaContext::Allocation, extents, true);
     assert_eq!(out[..6], *b"before");
     let chunk = &out[6..];
@@ -70,8 +70,8 @@ fn long_messages_are_cut_at_a_character() {
 
 #[test]
 fn success_has_the_shape_the_client_understands() {
-    let read = request(Command::Read { dont_fragment: false }, 512);
-    let flush = request(Command::Flush, 0);
+    let read = request(NbdCommand::Read { dont_fragment: false }, 512);
+    let flush = request(NbdCommand::Flush, 0);
     assert_eq!(session(false).success(&read).as_bytes(), simple(COOKIE, None));
     assert_eq!(session(true).success(&read).as_bytes(), chunk_data(COOKIE, ArrayOffset(0x1000), Bytes(512), true));
     assert_eq!(session(true).success(&flush).as_bytes(), simple(COOKIE, None));

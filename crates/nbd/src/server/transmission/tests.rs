@@ -40,9 +40,9 @@ fn reason(event: &TransmissionEvent) -> (Reason, NbdError) {
     }
 }
 
-fn command(event: &TransmissionEvent) -> Command {
+fn command(event: &TransmissionEvent) -> NbdCommand {
     match event {
-        TransmissionEvent::Request(request, Payload::None) => request.command,
+        TransmissionEvent::Request(request, RequestPayload::None) => request.command,
         other => panic!("not a request without payload: {other:?}"),
     }
 }
@@ -51,16 +51,16 @@ fn command(event: &TransmissionEvent) -> Command {
 fn every_command_is_recognised_with_its_flags() {
     let s = session();
     let accepted = |flags, kind| command(&one(&s, flags, kind, 512, 1024));
-    assert_eq!(accepted(0, 0), Command::Read { dont_fragment: false });
-    assert_eq!(accepted(4, 0), Command::Read { dont_fragment: true });
-    assert_eq!(accepted(1, 0), Command::Read { dont_fragment: false }, "FUA is allowed everywhere");
-    assert_eq!(accepted(0, 4), Command::Trim { fua: false });
-    assert_eq!(accepted(1, 4), Command::Trim { fua: true });
-    assert_eq!(accepted(0, 5), Command::Cache);
-    assert_eq!(accepted(0x13, 6), Command::WriteZeroes { fua: true, no_hole: true, fast: true });
-    assert_eq!(accepted(0, 6), Command::WriteZeroes { fua: false, no_hole: false, fast: false });
-    assert_eq!(accepted(8, 7), Command::BlockStatus { one: true });
-    assert_eq!(command(&one(&s, 1, 3, 0, 0)), Command::Flush);
+    assert_eq!(accepted(0, 0), NbdCommand::Read { dont_fragment: false });
+    assert_eq!(accepted(4, 0), NbdCommand::Read { dont_fragment: true });
+    assert_eq!(accepted(1, 0), NbdCommand::Read { dont_fragment: false }, "FUA is allowed everywhere");
+    assert_eq!(accepted(0, 4), NbdCommand::Trim { fua: false });
+    assert_eq!(accepted(1, 4), NbdCommand::Trim { fua: true });
+    assert_eq!(accepted(0, 5), NbdCommand::Cache);
+    assert_eq!(accepted(0x13, 6), NbdCommand::WriteZeroes { fua: true, no_hole: true, fast: true });
+    assert_eq!(accepted(0, 6), NbdCommand::WriteZeroes { fua: false, no_hole: false, fast: false });
+    assert_eq!(accepted(8, 7), NbdCommand::BlockStatus { one: true });
+    assert_eq!(command(&one(&s, 1, 3, 0, 0)), NbdCommand::Flush);
     assert_eq!(one(&s, 0, 2, 0, 0), TransmissionEvent::Disconnect);
     assert_eq!(one(&s, 0xffff, 2, 9, 9), TransmissionEvent::Disconnect);
 }
@@ -69,9 +69,9 @@ fn every_command_is_recognised_with_its_flags() {
 fn requests_carry_cookie_offset_and_length() {
     let s = session();
     let TransmissionEvent::Request(request, _) = one(&s, 0, 0, SIZE - 512, 512) else { panic!() };
-    let expected = Request {
+    let expected = NbdRequest {
         cookie: Cookie(77),
-        command: Command::Read { dont_fragment: false },
+        command: NbdCommand::Read { dont_fragment: false },
         offset: ArrayOffset(SIZE - 512),
         length: Bytes(512),
     };
@@ -197,11 +197,13 @@ fn small_payload_stays_in_the_buffer_and_large_payload_is_announced() {
     let bytes = [raw(0, 1, 0, 512), vec![5; 512], raw(0, 1, 0, 8192), vec![6; 100]].concat();
     let first = parser.parse(&bytes);
     assert_eq!(first.consumed, 28 + 512);
-    assert!(matches!(&first.event, TransmissionEvent::Request(_, Payload::Inline(range)) if *range == (28..540)));
+    assert!(
+        matches!(&first.event, TransmissionEvent::Request(_, RequestPayload::Inline(range)) if *range == (28..540))
+    );
     let second = parser.parse(&bytes[540..]);
     assert_eq!(second.consumed, 128);
     let TransmissionEvent::Request(_, payload) = second.event else { panic!() };
-    assert_eq!(payload, Payload::Streaming { received: 28..128, remaining: 8092 });
+    assert_eq!(payload, RequestPayload::Streaming { received: 28..128, remaining: 8092 });
     assert_eq!((parser.payload_received(92), parser.payload_received(8000)), (8000, 0));
     assert_eq!(parser.parse(&[]).event, TransmissionEvent::Incomplete { needed: 28 });
 }
@@ -214,7 +216,7 @@ fn part_of_a_small_payload_is_waited_for_or_announced() {
     assert_eq!(parsed, Parsed { consumed: 0, event: TransmissionEvent::Incomplete { needed: 540 } });
     let mut eager = Transmission::new(&s, PayloadTuning { inline_below: 8192, wait_for_small: false });
     let TransmissionEvent::Request(_, payload) = eager.parse(&bytes).event else { panic!() };
-    assert_eq!(payload, Payload::Streaming { received: 28..539, remaining: 1 });
+    assert_eq!(payload, RequestPayload::Streaming { received: 28..539, remaining: 1 });
     assert_eq!((eager.payload_outstanding(), eager.buffer_min()), (1, 28));
 }
 
@@ -296,7 +298,7 @@ fn many_requests_come_out_of_one_buffer() {
         let parsed = parser.parse(&bytes[at..]);
         let TransmissionEvent::Request(request, payload) = parsed.event else { panic!() };
         assert_eq!(request.cookie, Cookie(n));
-        if let Payload::Inline(range) = payload {
+        if let RequestPayload::Inline(range) = payload {
             assert_eq!(bytes[at..][range], [u8::try_from(n).unwrap(); 512]);
         }
         at += parsed.consumed;

@@ -16,19 +16,19 @@ use openraid_core::events::RequestKind;
 use openraid_core::limits::REQUEST_BYTES_MAX;
 use openraid_nbd::limits::INLINE_PAYLOAD_MAX;
 use openraid_nbd::server::{
-    chunk_data, chunk_status, simple, CloseReason, Handshake, HandshakeEvent, NbdSession, Parsed, Payload as Place,
-    PayloadTuning, Policy, Transmission, TransmissionEvent,
+    chunk_data, chunk_status, simple, CloseReason, Handshake, HandshakeEvent, NbdSession, Parsed, PayloadTuning,
+    Policy, RequestPayload as Place, Transmission, TransmissionEvent,
 };
 use openraid_nbd::{
-    BlockSizes, Command, ContextSet, Cookie, ExportFlags, ExportInfo, MetaContext, NbdError, Request, StatusExtent,
-    REQUEST_BYTES,
+    BlockSizes, ContextSet, Cookie, ExportFlags, ExportInfo, MetaContext, NbdCommand, NbdError, NbdRequest,
+    StatusExtent, REQUEST_BYTES,
 };
 use openraid_sys::PoolRange;
 use openraid_units::{ArrayId, Bytes, Tag};
 
 use super::{BytesDestination, CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, WireEvent, WireStep};
 use crate::export::offers::{ArrayExtent, Catalog, Offer, RestReport};
-use crate::hosts::{HostRequest, Payload};
+use crate::hosts::{HostPayload, HostRequest};
 use crate::limits::{RECEIVE_BYTES_SCARCE, SMALL_REQUEST_BYTES_MAX};
 
 const _: () = assert!(RECEIVE_BYTES_SCARCE > INLINE_PAYLOAD_MAX as usize + REQUEST_BYTES);
@@ -188,14 +188,14 @@ impl NbdWire {
     pub(super) fn end(&mut self, host: &HostRequest, status: ReplyStatus, out: &mut Vec<u8>) -> Ending {
         let cookie = Cookie(host.id);
         let serving = self.serving();
-        if matches!(host.payload, Payload::Stream) {
+        if matches!(host.payload, HostPayload::Stream) {
             serving.drop_payload(host);
         }
         let Some((error, message)) = failure(host.kind, status) else {
             out.extend_from_slice(&simple(cookie, None));
             return Ending::Answered;
         };
-        if host.sent > 0 && matches!(host.payload, Payload::Alone) {
+        if host.sent > 0 && matches!(host.payload, HostPayload::Alone) {
             // The header announced all of the data.
             return Ending::Untellable;
         }
@@ -258,7 +258,7 @@ impl Serving {
     }
 
     #[inline]
-    fn take(&mut self, request: &Request, place: Place, catalog: &mut Catalog<'_>, out: &mut Vec<u8>) -> WireEvent {
+    fn take(&mut self, request: &NbdRequest, place: Place, catalog: &mut Catalog<'_>, out: &mut Vec<u8>) -> WireEvent {
         self.streams = matches!(place, Place::Streaming { .. });
         let mut payload = match place {
             Place::None => CommandPayload::None,
@@ -271,29 +271,29 @@ impl Serving {
             }
         };
         let kind = match request.command {
-            Command::Read { dont_fragment } => {
+            NbdCommand::Read { dont_fragment } => {
                 if dont_fragment || !self.session.structured {
                     payload = CommandPayload::OnePiece;
                 }
                 RequestKind::Read
             }
-            Command::Write { fua } => RequestKind::Write { fua },
-            Command::Flush => RequestKind::Flush,
-            Command::Trim { fua } => RequestKind::Trim { fua },
-            Command::WriteZeroes { fua, no_hole, fast: false } => {
+            NbdCommand::Write { fua } => RequestKind::Write { fua },
+            NbdCommand::Flush => RequestKind::Flush,
+            NbdCommand::Trim { fua } => RequestKind::Trim { fua },
+            NbdCommand::WriteZeroes { fua, no_hole, fast: false } => {
                 RequestKind::WriteZeroes { fua, may_discard: !no_hole }
             }
-            Command::WriteZeroes { fast: true, .. } => {
+            NbdCommand::WriteZeroes { fast: true, .. } => {
                 let why = "zeroes are written like data here";
                 self.session.push_failure(request.cookie, NbdError::NotSupported, why, out);
                 return WireEvent::Answered(request.length.get());
             }
             // A hint; without a cache it has no effect.
-            Command::Cache => {
+            NbdCommand::Cache => {
                 out.extend_from_slice(&simple(request.cookie, None));
                 return WireEvent::Answered(request.length.get());
             }
-            Command::BlockStatus { .. } => {
+            NbdCommand::BlockStatus { .. } => {
                 push_extents(catalog.extents(self.array), &self.session, request, out);
                 return WireEvent::Answered(request.length.get());
             }
@@ -333,7 +333,7 @@ fn failure(kind: RequestKind, status: ReplyStatus) -> Option<(NbdError, &'static
 
 /// Append the answer to a block status request. Everything is reported as allocated, because an array does not know
 /// holes.
-fn push_extents(state: ArrayExtent, session: &NbdSession, request: &Request, out: &mut Vec<u8>) {
+fn push_extents(state: ArrayExtent, session: &NbdSession, request: &NbdRequest, out: &mut Vec<u8>) {
     let length = u32::try_from(request.length.get()).expect("a request has a 32-bit length");
     let count = session.contexts.iter().count();
     for (number, context) in session.contexts.iter().enumerate() {

@@ -22,7 +22,7 @@ use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
 use openraid_format::MemberIdentity;
 use openraid_nbd::client::{ClientSession, Pending};
-use openraid_nbd::{Command, Cookie, ExportFlags, Request};
+use openraid_nbd::{Cookie, ExportFlags, NbdCommand, NbdRequest};
 use openraid_sys::{Epoll, FramePool};
 use openraid_units::{ArrayOffset, BlockSize, Bytes, DriveLba, Instant, Nanos, PoolOffset, Tag};
 
@@ -218,18 +218,18 @@ impl Remote {
         let task = self.tasks.get_mut(key).expect("the caller has just put it in");
         let fua_known = self.flags.contains(ExportFlags::FUA);
         let (command, unit) = match task.command.op {
-            DriveOp::Read => (Command::Read { dont_fragment: false }, self.payload_max),
+            DriveOp::Read => (NbdCommand::Read { dont_fragment: false }, self.payload_max),
             DriveOp::Write { fua } => {
                 task.then_flush = fua && !fua_known;
-                (Command::Write { fua: fua && fua_known }, self.payload_max)
+                (NbdCommand::Write { fua: fua && fua_known }, self.payload_max)
             }
-            DriveOp::Flush => (Command::Flush, 0),
-            DriveOp::Discard => (Command::Trim { fua: false }, REMOTE_RANGE_BYTES_MAX),
+            DriveOp::Flush => (NbdCommand::Flush, 0),
+            DriveOp::Discard => (NbdCommand::Trim { fua: false }, REMOTE_RANGE_BYTES_MAX),
             DriveOp::WriteZeroes { may_discard } => {
-                (Command::WriteZeroes { fua: false, no_hole: !may_discard, fast: false }, REMOTE_RANGE_BYTES_MAX)
+                (NbdCommand::WriteZeroes { fua: false, no_hole: !may_discard, fast: false }, REMOTE_RANGE_BYTES_MAX)
             }
         };
-        if command == Command::Flush {
+        if command == NbdCommand::Flush {
             return self.push_part(key, command, 0, 0);
         }
         let len = task.command.len.bytes().get();
@@ -241,20 +241,20 @@ impl Remote {
         }
     }
 
-    fn push_part(&mut self, task_key: SlabKey, command: Command, offset: u64, len: u64) {
+    fn push_part(&mut self, task_key: SlabKey, command: NbdCommand, offset: u64, len: u64) {
         let task = self.tasks.get_mut(task_key).expect("parts are made for commands that are there");
         task.parts += 1;
-        let start = if command == Command::Flush { 0 } else { task.command.lba.get() * 512 + offset };
+        let start = if command == NbdCommand::Flush { 0 } else { task.command.lba.get() * 512 + offset };
         let key = self.make_part(Work::Command { task: task_key, offset }, command, start, len);
         self.queue.push_back(key);
     }
 
-    fn make_part(&mut self, work: Work, command: Command, start: u64, len: u64) -> SlabKey {
-        let request = Request { cookie: Cookie(0), command, offset: ArrayOffset(start), length: Bytes(len) };
+    fn make_part(&mut self, work: Work, command: NbdCommand, start: u64, len: u64) -> SlabKey {
+        let request = NbdRequest { cookie: Cookie(0), command, offset: ArrayOffset(start), length: Bytes(len) };
         self.order += 1;
         let key = self.parts.insert(Part { work, pending: Pending::new(request), order: self.order, covers: 0 });
         let part = self.parts.get_mut(key).expect("just inserted");
-        part.pending = Pending::new(Request { cookie: Cookie(key.token().0), ..request });
+        part.pending = Pending::new(NbdRequest { cookie: Cookie(key.token().0), ..request });
         key
     }
 
@@ -267,7 +267,7 @@ impl Remote {
         done: &mut Vec<EndedCommand>,
     ) -> Result<(), RemoteError> {
         let part = self.parts.remove(key).expect("a part ends once");
-        if result.is_ok() && part.pending.request().command == Command::Flush {
+        if result.is_ok() && part.pending.request().command == NbdCommand::Flush {
             self.kept.let_go(part.covers);
             if self.standing == Standing::Unflushed {
                 self.standing = Standing::Repeatable;
@@ -294,7 +294,7 @@ impl Remote {
         }
         if task.then_flush && task.error.is_none() {
             task.then_flush = false;
-            return self.push_part(key, Command::Flush, 0, 0);
+            return self.push_part(key, NbdCommand::Flush, 0, 0);
         }
         let task = self.tasks.remove(key).expect("just seen");
         if task.error.is_none() {

@@ -2,7 +2,7 @@
 
 use openraid_core::events::DriveError;
 use openraid_nbd::client::{Pending, PendingTable, ReplyEvent, ReplyParsed};
-use openraid_nbd::{Command, Cookie, NbdError, Request};
+use openraid_nbd::{Cookie, NbdCommand, NbdError, NbdRequest};
 use openraid_sys::{PoolRange, Progress};
 use openraid_units::{ArrayOffset, Bytes, DriveLba, Token};
 
@@ -180,15 +180,15 @@ impl Remote {
 }
 
 /// An error of the server as an error of a drive.
-fn drive_error(error: NbdError, request: &Request) -> DriveError {
+fn drive_error(error: NbdError, request: &NbdRequest) -> DriveError {
     let lba = DriveLba(request.offset.get() / 512);
     match (error, request.command) {
         (NbdError::ShuttingDown, _) => DriveError::Gone,
-        (_, Command::Flush) => DriveError::FlushFailed,
+        (_, NbdCommand::Flush) => DriveError::FlushFailed,
         (NbdError::InputOutput, _) => DriveError::Media { lba },
         (NbdError::NotPermitted, _) => DriveError::ReadOnly,
         (NbdError::NoSpace, _) => DriveError::NoSpace,
-        (NbdError::NotSupported, _) | (NbdError::Invalid, Command::Trim { .. } | Command::WriteZeroes { .. }) => {
+        (NbdError::NotSupported, _) | (NbdError::Invalid, NbdCommand::Trim { .. } | NbdCommand::WriteZeroes { .. }) => {
             DriveError::Unsupported
         }
         (NbdError::Invalid | NbdError::NoMemory | NbdError::Overflow, _) => DriveError::Protocol,

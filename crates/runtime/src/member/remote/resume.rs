@@ -10,7 +10,7 @@
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_format::MemberIdentity;
-use openraid_nbd::{Command, ExportFlags};
+use openraid_nbd::{ExportFlags, NbdCommand};
 use openraid_sys::{FramePool, PoolRange};
 use openraid_units::{Bytes, DriveLba};
 
@@ -61,7 +61,8 @@ impl Remote {
         self.stage = LinkStage::Recognizing;
         let block = self.info.expect("a session was agreed on").block.bytes();
         self.sector = vec![0; usize::try_from(block.get()).expect("blocks are small")];
-        let key = self.make_part(Work::Identity, Command::Read { dont_fragment: false }, lba.get() * 512, block.get());
+        let key =
+            self.make_part(Work::Identity, NbdCommand::Read { dont_fragment: false }, lba.get() * 512, block.get());
         self.send_own(key);
     }
 
@@ -105,9 +106,9 @@ impl Remote {
                 return;
             }
             let command = match &write.data {
-                AnsweredData::Bytes(_) => Command::Write { fua: false },
+                AnsweredData::Bytes(_) => NbdCommand::Write { fua: false },
                 AnsweredData::Zeroes { no_hole, .. } => {
-                    Command::WriteZeroes { fua: false, no_hole: *no_hole, fast: false }
+                    NbdCommand::WriteZeroes { fua: false, no_hole: *no_hole, fast: false }
                 }
             };
             if let LinkStage::Repeating { next, under_way } = &mut self.stage {
@@ -133,7 +134,7 @@ impl Remote {
             Standing::FlushFailed => false,
         };
         if due && self.has_cache() && !self.flushing_early && self.outstanding < REMOTE_REQUESTS_MAX {
-            let key = self.make_part(Work::Flush, Command::Flush, 0, 0);
+            let key = self.make_part(Work::Flush, NbdCommand::Flush, 0, 0);
             self.flushing_early = true;
             self.send_own(key);
         }
@@ -159,8 +160,8 @@ impl Remote {
         let (offset, length) = (request.offset.get(), request.length.get());
         let data = match request.command {
             // A durable write is repeated only if an older kept write overlaps it.
-            Command::Write { fua: true } if !self.kept.overlaps(offset, length) => return,
-            Command::Write { .. } => {
+            NbdCommand::Write { fua: true } if !self.kept.overlaps(offset, length) => return,
+            NbdCommand::Write { .. } => {
                 let task = self.tasks.get(task).expect("a command stays while it has parts");
                 match task.command.data {
                     Data::Frames(at) => {
@@ -174,7 +175,7 @@ impl Remote {
                     }
                 }
             }
-            Command::WriteZeroes { no_hole, .. } => AnsweredData::Zeroes { length, no_hole },
+            NbdCommand::WriteZeroes { no_hole, .. } => AnsweredData::Zeroes { length, no_hole },
             // A discarded range may have any content.
             _ => return,
         };

@@ -2,7 +2,7 @@
 
 use openraid_core::events::DriveError;
 use openraid_nbd::client::{Pending, RequestError};
-use openraid_nbd::{Command, Request};
+use openraid_nbd::{NbdCommand, NbdRequest};
 use openraid_sys::{Interest, PoolRange};
 use openraid_units::{PoolOffset, Tag, TagKind};
 
@@ -53,7 +53,7 @@ impl Remote {
         part.covers = covers;
         let (work, request) = (part.work, *part.pending.request());
         let is_command = matches!(work, Work::Command { .. });
-        if request.command == Command::Flush && is_command && self.standing == Standing::FlushFailed {
+        if request.command == NbdCommand::Flush && is_command && self.standing == Standing::FlushFailed {
             // The engine gets this error once. Its writes from now on can be flushed again.
             self.standing = Standing::Repeatable;
             return Some(Err(DriveError::FlushFailed));
@@ -61,7 +61,7 @@ impl Remote {
         let RemoteLink::Up(up) = &mut self.link else { unreachable!("requests are sent while there is a connection") };
         let head = match up.parser.encode(&request) {
             Ok(head) => head,
-            Err(RequestError::NotOffered) if request.command == Command::Flush && self.options.without_flush => {
+            Err(RequestError::NotOffered) if request.command == NbdCommand::Flush && self.options.without_flush => {
                 return Some(Ok(()));
             }
             Err(error) => return Some(Err(refused(error))),
@@ -75,7 +75,7 @@ impl Remote {
         None
     }
 
-    fn append_payload(&mut self, work: Work, request: &Request, frames: Option<PoolOffset>) {
+    fn append_payload(&mut self, work: Work, request: &NbdRequest, frames: Option<PoolOffset>) {
         let RemoteLink::Up(up) = &mut self.link else { unreachable!("the caller has sent the header") };
         let bytes: &[u8] = match (work, frames) {
             (_, Some(at)) => {

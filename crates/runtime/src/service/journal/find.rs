@@ -382,7 +382,7 @@ fn device_error(spec: &MemberSpec, error: JournalError) -> JournalStartError {
 #[cfg(test)]
 mod tests {
     use openraid_format::JournalArray;
-    use openraid_sys::{Direct, Member, MemberError, Use};
+    use openraid_sys::{Direct, MemberError, MemberFile, Use};
     use openraid_units::BlockSize;
 
     use super::super::make::write_superblock;
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn a_device_that_hangs_here_is_not_needed_and_one_that_is_in_use_here_is_refused() {
         let pair = Pair::new("hangs");
-        let _open = Member::open(&pair.path(0), Use::Exclusive, Direct::Never).expect("it opens");
+        let _open = MemberFile::open(&pair.path(0), Use::Exclusive, Direct::Never).expect("it opens");
         for held in [HangCheck::default(), HangCheck::of(vec![pair.path(1)])] {
             let refused = pair.look(&held).expect_err("it is in use");
             let in_use = matches!(refused, JournalStartError::Open(OpenError::Local(MemberError::AlreadyOpen { .. })));

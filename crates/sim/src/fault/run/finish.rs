@@ -6,7 +6,7 @@ use openraid_core::scrub::ScrubMode;
 use openraid_units::DriveId;
 
 use super::{Run, RunResult};
-use crate::fault::set::Set;
+use crate::fault::set::RunSet;
 use crate::fault::verdict::Excuse;
 
 /// Limit of new drives and rebuilds until a set is whole.
@@ -83,7 +83,7 @@ impl Run<'_> {
     }
 
     /// Whether the set has sectors that cannot be read or cannot be judged.
-    pub(super) fn has_scars(&self, set: &Set) -> bool {
+    pub(super) fn has_scars(&self, set: &RunSet) -> bool {
         let bad_blocks = |status: ArrayStatus| status.members.iter().any(|member| member.bad_blocks > 0);
         !set.scarred(&self.world).is_empty() || self.world.status(set.array).is_some_and(bad_blocks)
     }

@@ -160,7 +160,7 @@ impl Run<'_> {
         let kept = |run: &Self| {
             let lost = run.world.journal().is_some_and(|journal| journal.state != JournalState::Live)
                 || !run.journal.fresh.iter().any(|drive| run.works(*drive));
-            let holds = |set: &crate::fault::set::Set| {
+            let holds = |set: &crate::fault::set::RunSet| {
                 run.world.status(set.array).is_some_and(|status| status.session != Session::Off)
             };
             run.journal.devices.is_empty() || !lost || !run.sets.iter().any(holds) && !run.is_second_array_in_session()

@@ -11,7 +11,7 @@ use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use super::media::FlippedSector;
 use super::{Run, RunResult, Stop};
-use crate::fault::set::{Differing, Set};
+use crate::fault::set::{Differing, RunSet};
 use crate::fault::verdict::Fault;
 use crate::oracle::members::{superblock_on, Misfit};
 
@@ -61,7 +61,7 @@ impl Run<'_> {
     }
 
     /// Whether hosts have trimmed all of a row whose copies may differ then.
-    fn is_trimmed(&self, set: usize, sectors: impl FnOnce(&Set) -> Vec<u64>) -> bool {
+    fn is_trimmed(&self, set: usize, sectors: impl FnOnce(&RunSet) -> Vec<u64>) -> bool {
         let trimmed = |sector: u64| self.session.trims.iter().any(|range| range.contains(&(sector * 512)));
         self.may_copies_differ(set) && sectors(&self.sets[set]).into_iter().all(trimmed)
     }

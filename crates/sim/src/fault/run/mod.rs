@@ -40,12 +40,12 @@ use second_array::SecondArray;
 use super::phase::Phase;
 use super::planted::Bug;
 use super::scenario::{Action, Mode, Scenario, ScenarioStep};
-use super::set::{Outer, Set};
+use super::set::{Outer, RunSet};
 use super::verdict::{Counts, Excuse, Fault, Verdict};
 use crate::drive::Silent;
 use crate::oracle::session::Workload;
 use crate::oracle::versions::VersionId;
-use crate::oracle::{Content, Session};
+use crate::oracle::{Content, HostSession};
 use crate::random::{mix, Random};
 use crate::rig::RigOptions;
 use crate::world::{World, WorldSpec};
@@ -113,8 +113,8 @@ pub fn run(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>
 struct Run<'a> {
     scenario: &'a Scenario,
     world: World,
-    session: Session,
-    sets: Vec<Set>,
+    session: HostSession,
+    sets: Vec<RunSet>,
     policy: Policy,
     /// Whether writes may have been acknowledged from a volatile cache since the controller started.
     cached: bool,
@@ -165,7 +165,7 @@ impl<'a> Run<'a> {
                 ..RigOptions::new(seed)
             };
             let array = world.create(&scenario.shape, &drives, &options);
-            sets.push(Set::new(&world, array));
+            sets.push(RunSet::new(&world, array));
         }
         // In unbounded runs rows may be torn while a member is missing.
         for drive in (0..world.drives_len()).map(drive_id).filter(|_| scenario.mode == Mode::Unbounded) {
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
         let second_array = SecondArray::new(&mut world, scenario);
         let journal = RunJournal::new(&mut world, scenario);
         let initial = if scenario.junk { Content::Anything } else { Content::Zeroes };
-        let mut session = Session::new(&world, array, scenario.seed & 0xffff_ffff, initial, true);
+        let mut session = HostSession::new(&world, array, scenario.seed & 0xffff_ffff, initial, true);
         session.tolerate_errors = scenario.mode == Mode::Unbounded;
         session.wrong = Some(Vec::new());
         if scenario.extras.mixed {
@@ -404,7 +404,7 @@ impl<'a> Run<'a> {
         let stable = self.scenario.stable_reads;
         // If a part of the first copy cannot be read, the resync may use another copy as the right one. It is enough
         // that the member reports the error. A member with a fault of its own takes reads with it when it fails.
-        let steady = |set: &Set| !self.has_scars(set) && !set.is_losing(&self.world);
+        let steady = |set: &RunSet| !self.has_scars(set) && !set.is_losing(&self.world);
         let decides = differing.all(|set| stable && steady(set));
         // During a session, the journal has the data of a failed write.
         let mut held = self.sets.iter().filter_map(|set| self.world.status(set.array));
@@ -657,7 +657,7 @@ fn state_name(member: &MemberStatus) -> &'static str {
 }
 
 /// Make the outer stripe over the sets, durably.
-fn nest(world: &mut World, scenario: &Scenario, sets: &mut [Set]) -> ArrayId {
+fn nest(world: &mut World, scenario: &Scenario, sets: &mut [RunSet]) -> ArrayId {
     let spans: Vec<ArrayId> = sets.iter().map(|set| set.array).collect();
     let array = world.create_nested(&spans, OUTER_CHUNK, scenario.seed);
     for (number, set) in sets.iter_mut().enumerate() {

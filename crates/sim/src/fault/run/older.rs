@@ -199,7 +199,7 @@ impl Run<'_> {
 
     /// The place of a drive, if the run may lose it now.
     fn place_that_may_go(&self, drive: DriveId) -> Option<(usize, Slot)> {
-        let is_it = |set: &crate::fault::set::Set| {
+        let is_it = |set: &crate::fault::set::RunSet| {
             set.places().find(|place| place.drive == drive && place.is_full()).map(|place| place.slot)
         };
         let (number, slot) = self.sets.iter().enumerate().find_map(|(number, set)| Some((number, is_it(set)?)))?;

@@ -12,10 +12,10 @@ use crate::drive::{DriveSpec, FreshContent};
 use crate::fault::scenario::{Scenario, ScenarioLoad};
 use crate::oracle::members::superblock_on;
 use crate::oracle::session::Workload;
-use crate::oracle::{Content, Members, Session};
+use crate::oracle::{Content, HostSession, Members};
 use crate::random::Random;
 use crate::rig::{RigOptions, BEFORE_DATA};
-use crate::shape::Shape;
+use crate::shape::ArrayShape;
 use crate::world::World;
 
 /// The source of its random draws.
@@ -26,7 +26,7 @@ const CHUNK: Sectors = Sectors::kib(8);
 
 #[derive(Debug)]
 pub(super) struct SecondArray {
-    pub(super) session: Session,
+    pub(super) session: HostSession,
     uuid: Uuid,
     load: Workload,
     random: Random,
@@ -38,14 +38,14 @@ impl SecondArray {
             return None;
         }
         let mut random = Random::derived(scenario.seed, BESIDE);
-        let shape = *random.pick(&[Shape::raid1(2), Shape::raid5(3, CHUNK), Shape::raid6(4, CHUNK)]);
-        let shape = Shape { data: DATA, ..shape };
+        let shape = *random.pick(&[ArrayShape::raid1(2), ArrayShape::raid5(3, CHUNK), ArrayShape::raid6(4, CHUNK)]);
+        let shape = ArrayShape { data: DATA, ..shape };
         let spec = DriveSpec { fresh: FreshContent::Zeroes, ..scenario.drive };
         let spec = DriveSpec { capacity: BEFORE_DATA + DATA, block: shape.block(0), ..spec };
         let drives: Vec<DriveId> = (0..shape.members).map(|_| world.add_drive(spec)).collect();
         let array = world.create(&shape, &drives, &RigOptions::new(scenario.seed ^ BESIDE));
         let uuid = superblock_on(world, drives[0]).expect("it was created").set_uuid;
-        let session = Session::new(world, array, (scenario.seed ^ BESIDE) & 0xffff_ffff, Content::Zeroes, true);
+        let session = HostSession::new(world, array, (scenario.seed ^ BESIDE) & 0xffff_ffff, Content::Zeroes, true);
         let ScenarioLoad { depth, align, mix, .. } = scenario.load;
         let align = align.max(512);
         let range = 0..session.capacity() / align * align;

@@ -2,7 +2,7 @@
 //! good.
 
 use openraid_core::admin::{Health, MemberState, WriteCache};
-use openraid_format::{FeatureMap, Role};
+use openraid_format::{DeviceRole, FeatureMap};
 use openraid_units::DriveId;
 
 use super::{Run, RunResult};
@@ -86,7 +86,7 @@ impl Run<'_> {
                 Some(superblock.set_uuid) == set.uuid
                     && superblock.recovery_offset().is_none()
                     && !superblock.features.contains(FeatureMap::REPLACEMENT)
-                    && matches!(superblock.role(), Role::Active(_))
+                    && matches!(superblock.role(), DeviceRole::Active(_))
             })
         };
         let drives = (0..self.world.drives_len()).map(super::drive_id);

@@ -9,7 +9,7 @@ use super::value::Value;
 use crate::drive::{DriveSpec, Latency};
 use crate::fault::scenario::{Extras, JournalSpec, Mode, Scenario, ScenarioLoad};
 use crate::record::schema::policy_fields;
-use crate::shape::Shape;
+use crate::shape::ArrayShape;
 
 /// A writer or a reader.
 pub(super) trait Fields {
@@ -82,7 +82,7 @@ impl Scenario {
         Self {
             seed: 0,
             mode: Mode::Bounded,
-            shape: Shape::raid1(2),
+            shape: ArrayShape::raid1(2),
             spans: 1,
             bitmap: false,
             ppl: false,
@@ -148,8 +148,8 @@ pub(super) fn all(scenario: &mut Scenario, fields: &mut impl Fields) {
     tables(limits, fields);
 }
 
-fn array(shape: &mut Shape, fields: &mut impl Fields) {
-    let Shape { level, layout, members, chunk, blocks, unequal, data } = shape;
+fn array(shape: &mut ArrayShape, fields: &mut impl Fields) {
+    let ArrayShape { level, layout, members, chunk, blocks, unequal, data } = shape;
     fields.field("level", level);
     fields.field("layout", layout);
     fields.field("members", members);

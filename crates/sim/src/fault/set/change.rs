@@ -8,7 +8,7 @@ use openraid_core::slots::SlotSet;
 use openraid_format::{ReshapeDirection, ShapeFields, Superblock};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
-use super::Set;
+use super::RunSet;
 use crate::fault::rows::SectorSet;
 use crate::oracle::members::superblock_on;
 use crate::oracle::Members;
@@ -47,7 +47,7 @@ impl SetChange {
     }
 }
 
-impl Set {
+impl RunSet {
     /// Number of slots of both sides.
     #[must_use]
     pub fn slots(&self) -> u16 {
@@ -103,7 +103,7 @@ impl Set {
         self.geometry = geometry;
     }
 
-    /// The start of a member's data on the side that [`Set::geometry`] describes.
+    /// The start of a member's data on the side that [`RunSet::geometry`] describes.
     pub(super) fn start_on(&self, superblock: &Superblock) -> DriveLba {
         // The end of a change reaches the members one after the other, and the next one may begin meanwhile.
         let has_ended = |new: &ShapeFields| geometry_of(new, superblock.size) == self.geometry;

@@ -25,8 +25,8 @@ fn channels(depth: u32, rotational: bool) -> (Channels, Actions) {
 }
 
 fn push(channels: &mut Channels, now: Instant, class: IoClass, lba: u64, actions: &mut Actions) {
-    let base = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(0));
-    let command = Command { op: DriveOp::Read, lba: DriveLba(lba), len: Sectors(8), class, ..base };
+    let base = ChannelCommand::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(0));
+    let command = ChannelCommand { op: DriveOp::Read, lba: DriveLba(lba), len: Sectors(8), class, ..base };
     channels.push(now, &command, actions);
 }
 
@@ -177,8 +177,8 @@ fn a_drive_that_does_not_answer_delays_only_its_own_commands() {
         push(&mut channels, Instant::ZERO, IoClass::Foreground, lba * 8, &mut actions);
     }
     assert_eq!(actions.drive.len(), 2);
-    let other = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(1), DriveId(1));
-    channels.push(Instant::ZERO, &Command { op: DriveOp::Read, len: Sectors(8), ..other }, &mut actions);
+    let other = ChannelCommand::new(Owner::CleanFlush, SetId(0), 0, Slot(1), DriveId(1));
+    channels.push(Instant::ZERO, &ChannelCommand { op: DriveOp::Read, len: Sectors(8), ..other }, &mut actions);
     assert_eq!(actions.drive.last().unwrap().drive, DriveId(1));
 }
 
@@ -206,8 +206,8 @@ const THIN: DriveId = DriveId(2);
 const WRITE: DriveOp = DriveOp::Write { fua: false };
 
 fn issue(channels: &mut Channels, seconds: u64, drive: DriveId, op: DriveOp, actions: &mut Actions) {
-    let base = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), drive);
-    channels.push(at(seconds), &Command { op, len: Sectors(8), ..base }, actions);
+    let base = ChannelCommand::new(Owner::CleanFlush, SetId(0), 0, Slot(0), drive);
+    channels.push(at(seconds), &ChannelCommand { op, len: Sectors(8), ..base }, actions);
 }
 
 fn at(seconds: u64) -> Instant {

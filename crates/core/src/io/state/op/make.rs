@@ -3,7 +3,7 @@
 use openraid_units::{Sectors, SetId, SetLba, Slot};
 
 use super::{
-    BackgroundData, DestageData, Edges, KindData, MoveData, Op, OpKind, Payload, RedoData, WorksFor, WriteData,
+    BackgroundData, DestageData, Edges, KindData, MoveData, Op, OpKind, OpPayload, RedoData, WorksFor, WriteData,
 };
 use crate::geometry::shape::Side;
 use crate::io::state::footprint::{Extent, Footprint, MemberExtent, Stretch, StripeRows};
@@ -62,14 +62,14 @@ impl UnitRange {
 impl Op {
     /// A read into this payload, for a piece.
     #[inline(always)]
-    pub(crate) fn read(set: SetId, range: HostRange, payload: Payload) -> Self {
+    pub(crate) fn read(set: SetId, range: HostRange, payload: OpPayload) -> Self {
         let (kind, footprint) = range.with_kind(OpKind::Read, OpKind::RowRead);
         Self { payload, ..Self::bare(kind, set, footprint) }
     }
 
     /// A write of this payload, for a piece. `edges`: the blocks at its ends that the payload does not fill, if any.
     #[inline(always)]
-    pub(crate) fn write(set: SetId, range: HostRange, payload: Payload, edges: Option<Edges>) -> Self {
+    pub(crate) fn write(set: SetId, range: HostRange, payload: OpPayload, edges: Option<Edges>) -> Self {
         let (kind, footprint) = range.with_kind(OpKind::Write, OpKind::RowWrite);
         let data = KindData::Write(WriteData { fua: false, edges });
         Self { payload, data, ..Self::bare(kind, set, footprint) }
@@ -94,7 +94,7 @@ impl Op {
     }
 
     /// A read of one block for an operation, inside its range and into its work frames.
-    pub(in crate::io) fn read_for(parent: u32, set: SetId, range: HostRange, payload: Payload) -> Self {
+    pub(in crate::io) fn read_for(parent: u32, set: SetId, range: HostRange, payload: OpPayload) -> Self {
         Self { works_for: WorksFor::Op(parent), ..Self::read(set, range, payload) }
     }
 
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_range_says_whether_a_host_operation_is_one_of_rows() {
-        let payload = Payload::Host(PoolOffset(4096));
+        let payload = OpPayload::Host(PoolOffset(4096));
         let edges = Some(Edges::new(512, 0));
         let kinds = |range: fn() -> HostRange| {
             let write = Op::write(SetId(2), range(), payload, edges);
@@ -212,10 +212,10 @@ mod tests {
         assert!(works[0].is_repair(), "it belongs to no task");
         assert_eq!(Op::reparity(SetId(0), rows(), Slot(2)).parity_slot(), Slot(2));
         let ends =
-            [Op::flush(SetId(0)).for_request(7), Op::read_for(9, SetId(0), HostRange::Rows(rows()), Payload::None)];
+            [Op::flush(SetId(0)).for_request(7), Op::read_for(9, SetId(0), HostRange::Rows(rows()), OpPayload::None)];
         assert_eq!(ends.map(|op| op.works_for()), [WorksFor::Request(7), WorksFor::Op(9)]);
         let read =
-            |is_ahead| Op::read(SetId(0), HostRange::Extent(extent()), Payload::None).for_piece(4, is_ahead, false);
+            |is_ahead| Op::read(SetId(0), HostRange::Extent(extent()), OpPayload::None).for_piece(4, is_ahead, false);
         assert_eq!([false, true].map(|ahead| read(ahead).works_for()), [WorksFor::Piece(4), WorksFor::Ahead(4)]);
     }
 }

@@ -17,7 +17,7 @@ use crate::array::create::{plan, CreateSpec, NewDrive};
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::geometry::shape::Side;
-use crate::io::state::command::{Command, Owner};
+use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::footprint::{Columns, Footprint, StripeRows};
 use crate::io::state::op::Partial;
 use crate::io::state::op::{BackgroundData, EntryState, KindData, Op, OpKind, Phase};
@@ -181,7 +181,7 @@ impl Bench {
             Wait::Commands => {
                 let commands = &mut self.controller.base.channels.commands;
                 while commands.room() > 0 {
-                    commands.put(Command::new(Owner::Op(self.op), SET, 0, Slot(0), DriveId(0)));
+                    commands.put(ChannelCommand::new(Owner::Op(self.op), SET, 0, Slot(0), DriveId(0)));
                 }
             }
             _ => unreachable!("no rule of the gate on an array without a journal"),

@@ -16,12 +16,12 @@ use crate::array::fixture::metadata;
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::CommandError;
-use crate::events::{BlockRequest, DriveError, RequestKind, Verdict};
+use crate::events::{BlockRequest, DriveError, ParityVerdict, RequestKind};
 use crate::geometry::shape::Side;
 use crate::geometry::{Level, SetSpec};
 use crate::io::state::ended::OpReport;
 use crate::io::state::footprint::{Columns, Extent, StripeRows};
-use crate::io::state::op::{HostRange, Op, Payload};
+use crate::io::state::op::{HostRange, Op, OpPayload};
 use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
 use crate::io::steps::gate::tests::drive_of;
@@ -30,7 +30,7 @@ use crate::limits::Limits;
 
 const SET: SetId = SetId(0);
 const CHUNK: Sectors = Sectors(8);
-const PAYLOAD: Payload = Payload::Host(PoolOffset(1 << 20));
+const PAYLOAD: OpPayload = OpPayload::Host(PoolOffset(1 << 20));
 
 /// What operations use, and a set of four members.
 struct Desk {
@@ -83,7 +83,7 @@ impl Desk {
         while let Some(index) = self.controller.ops.next_ready() {
             assert_eq!(self.io().step_from(index), None);
             for job in core::mem::take(&mut self.actions.jobs) {
-                on_job(&mut self.controller.ops, &mut self.controller.base.trace, job.tag, Verdict::Done);
+                on_job(&mut self.controller.ops, &mut self.controller.base.trace, job.tag, ParityVerdict::Done);
             }
         }
         core::mem::take(&mut self.actions.drive)
@@ -179,7 +179,7 @@ fn a_column_that_cannot_be_read_is_computed_from_the_others() {
     desk.io().step_from(index);
     let jobs = core::mem::take(&mut desk.actions.jobs);
     assert_eq!(jobs.iter().map(|job| job.kind).collect::<Vec<_>>(), [JobKind::Recover { lost: 1 }]);
-    on_job(&mut desk.controller.ops, &mut desk.controller.base.trace, jobs[0].tag, Verdict::Done);
+    on_job(&mut desk.controller.ops, &mut desk.controller.base.trace, jobs[0].tag, ParityVerdict::Done);
     assert!(desk.step().is_empty());
     assert_eq!(desk.end(), Some(None));
 }

@@ -83,11 +83,11 @@ fn option(number: u32, content: &[u8]) -> Vec<u8> {
     [&b"IHAVEOPT"[..], &number.to_be_bytes(), &length.to_be_bytes(), content].concat()
 }
 
-fn header(command: Command, offset: u64, length: u64) -> [u8; REQUEST_BYTES] {
-    Request { cookie: Cookie(77), command, offset: ArrayOffset(offset), length: Bytes(length) }.encode()
+fn header(command: NbdCommand, offset: u64, length: u64) -> [u8; REQUEST_BYTES] {
+    NbdRequest { cookie: Cookie(77), command, offset: ArrayOffset(offset), length: Bytes(length) }.encode()
 }
 
-fn host(kind: RequestKind, len: u64, payload: Payload) -> HostRequest {
+fn host(kind: RequestKind, len: u64, payload: HostPayload) -> HostRequest {
     let owner = RequestOwner::Connection(SlabKey::from_token(Token(0)));
     HostRequest { owner, id: 77, kind, offset: ArrayOffset(4096), len, payload, sent: 0 }
 }
@@ -100,7 +100,7 @@ fn transfer(number: u32, offset: u32, len: u32, last: bool) -> Transfer {
 #[test]
 fn requests_become_commands_with_the_clients_name_and_the_place_of_their_payload() {
     let mut side = Side::chosen(true);
-    let write = [&header(Command::Write { fua: true }, 4096, 3)[..], b"abc"].concat();
+    let write = [&header(NbdCommand::Write { fua: true }, 4096, 3)[..], b"abc"].concat();
     let expected = HostCommand {
         id: 77,
         kind: RequestKind::Write { fua: true },
@@ -109,12 +109,12 @@ fn requests_become_commands_with_the_clients_name_and_the_place_of_their_payload
         payload: CommandPayload::Received(REQUEST_BYTES..REQUEST_BYTES + 3),
     };
     assert_eq!(side.step(&write), (write.len(), WireEvent::Command(expected)));
-    let zeroes = Command::WriteZeroes { fua: false, no_hole: true, fast: false };
+    let zeroes = NbdCommand::WriteZeroes { fua: false, no_hole: true, fast: false };
     let kind = RequestKind::WriteZeroes { fua: false, may_discard: false };
     assert_eq!(side.command(&header(zeroes, 0, 512)).kind, kind);
-    assert_eq!(side.command(&header(Command::Flush, 0, 0)).kind, RequestKind::Flush);
+    assert_eq!(side.command(&header(NbdCommand::Flush, 0, 0)).kind, RequestKind::Flush);
     assert!(side.out.is_empty(), "only the engine can answer these");
-    assert_eq!(side.step(&header(Command::Cache, 0, 512)).1, WireEvent::Answered(512));
+    assert_eq!(side.step(&header(NbdCommand::Cache, 0, 512)).1, WireEvent::Answered(512));
     assert_eq!(side.out, simple(Cookie(77), None));
 }
 
@@ -125,7 +125,7 @@ fn the_data_of_a_read_are_in_one_piece_if_the_client_knows_no_other_form_or_want
         (true, true, CommandPayload::OnePiece),
         (false, false, CommandPayload::OnePiece),
     ] {
-        let command = Side::chosen(structured).command(&header(Command::Read { dont_fragment }, 0, 512));
+        let command = Side::chosen(structured).command(&header(NbdCommand::Read { dont_fragment }, 0, 512));
         assert_eq!((command.kind, command.payload), (RequestKind::Read, payload));
     }
 }
@@ -133,7 +133,7 @@ fn the_data_of_a_read_are_in_one_piece_if_the_client_knows_no_other_form_or_want
 #[test]
 fn each_piece_of_a_read_has_a_head_and_only_the_last_one_says_so() {
     let mut side = Side::chosen(true);
-    let read = host(RequestKind::Read, 3000, Payload::None);
+    let read = host(RequestKind::Read, 3000, HostPayload::None);
     for (offset, len, last) in [(0, 1000, false), (1000, 2000, true)] {
         side.out.clear();
         side.wire.data_head(&read, DataPart { offset, len, last }, &mut side.out);
@@ -144,14 +144,14 @@ fn each_piece_of_a_read_has_a_head_and_only_the_last_one_says_so() {
 #[test]
 fn a_large_payload_goes_to_the_frames_in_the_order_in_which_the_engine_names_them() {
     let mut side = Side::chosen(false);
-    let early = [&header(Command::Write { fua: false }, 4096, 65_536)[..], &[7; 1000]].concat();
+    let early = [&header(NbdCommand::Write { fua: false }, 4096, 65_536)[..], &[7; 1000]].concat();
     assert_eq!(side.wire.head_expected(), None);
     let (consumed, event) = side.step(&early);
     assert!(matches!(event, WireEvent::Command(HostCommand { payload: CommandPayload::Awaited, .. })));
     assert_eq!((consumed, side.wire.payload_left()), (REQUEST_BYTES, 65_536), "early payload is not used here");
     assert_eq!((side.wire.head_expected(), side.wire.incoming()), (Some(REQUEST_BYTES), BytesDestination::Unplaced));
 
-    let write = host(RequestKind::Write { fua: false }, 65_536, Payload::Stream);
+    let write = host(RequestKind::Write { fua: false }, 65_536, HostPayload::Stream);
     let (first, second) = (transfer(1, 0, 40_000, false), transfer(2, 40_000, 25_536, true));
     let frames = |offset: u64, len| BytesDestination::Frames(PoolRange::new(PoolOffset(1 << 20 | offset), Bytes(len)));
     side.wire.ask_payload(&write, &first, &mut side.out);
@@ -164,14 +164,14 @@ fn a_large_payload_goes_to_the_frames_in_the_order_in_which_the_engine_names_the
     assert_eq!(side.wire.incoming(), frames(40_000, 25_536));
     assert_eq!(side.wire.payload_came(25_536), Some(second));
     assert_eq!((side.wire.incoming(), side.wire.payload_left()), (BytesDestination::Commands, 0));
-    assert_eq!(side.command(&header(Command::Flush, 0, 0)).kind, RequestKind::Flush);
+    assert_eq!(side.command(&header(NbdCommand::Flush, 0, 0)).kind, RequestKind::Flush);
 }
 
 #[test]
 fn the_payload_of_a_write_that_failed_is_dropped_before_the_next_request() {
     let mut side = Side::chosen(false);
-    side.command(&header(Command::Write { fua: false }, 0, 65_536));
-    let write = host(RequestKind::Write { fua: false }, 65_536, Payload::Stream);
+    side.command(&header(NbdCommand::Write { fua: false }, 0, 65_536));
+    let write = host(RequestKind::Write { fua: false }, 65_536, HostPayload::Stream);
     side.wire.ask_payload(&write, &transfer(1, 0, 4096, false), &mut side.out);
     assert!(side.wire.payload_came(4096).is_some() && side.out.is_empty());
     assert_eq!(side.wire.end(&write, ReplyStatus::IoError, &mut side.out), Ending::Answered);
@@ -179,14 +179,14 @@ fn the_payload_of_a_write_that_failed_is_dropped_before_the_next_request() {
     assert_eq!(side.wire.incoming(), BytesDestination::Unneeded(61_440));
     assert_eq!(side.wire.payload_came(61_440), None);
     assert_eq!(side.wire.incoming(), BytesDestination::Commands);
-    assert_eq!(side.command(&header(Command::Flush, 0, 0)).kind, RequestKind::Flush);
+    assert_eq!(side.command(&header(NbdCommand::Flush, 0, 0)).kind, RequestKind::Flush);
 }
 
 #[test]
 fn transfers_that_wait_for_payload_are_given_back_when_the_client_is_gone() {
     let mut side = Side::chosen(false);
-    side.command(&header(Command::Write { fua: false }, 0, 65_536));
-    let write = host(RequestKind::Write { fua: false }, 65_536, Payload::Stream);
+    side.command(&header(NbdCommand::Write { fua: false }, 0, 65_536));
+    let write = host(RequestKind::Write { fua: false }, 65_536, HostPayload::Stream);
     let transfers = [transfer(1, 0, 4096, false), transfer(2, 4096, 4096, false)];
     transfers.iter().for_each(|transfer| side.wire.ask_payload(&write, transfer, &mut side.out));
     let mut dropped = Vec::new();
@@ -208,7 +208,7 @@ fn every_status_of_the_engine_has_its_error() {
         (RequestKind::Flush, ReplyStatus::Offline, Some(NbdError::ShuttingDown)),
     ] {
         let mut side = Side::chosen(false);
-        assert_eq!(side.wire.end(&host(kind, 512, Payload::None), status, &mut side.out), Ending::Answered);
+        assert_eq!(side.wire.end(&host(kind, 512, HostPayload::None), status, &mut side.out), Ending::Answered);
         assert_eq!(side.out, simple(Cookie(77), error), "{kind:?} {status:?}");
     }
 }
@@ -216,7 +216,7 @@ fn every_status_of_the_engine_has_its_error() {
 #[test]
 fn an_error_cannot_be_told_after_the_head_that_announced_all_data() {
     let mut side = Side::chosen(false);
-    let alone = |sent| HostRequest { sent, ..host(RequestKind::Read, 1 << 20, Payload::Alone) };
+    let alone = |sent| HostRequest { sent, ..host(RequestKind::Read, 1 << 20, HostPayload::Alone) };
     assert_eq!(side.wire.end(&alone(4096), ReplyStatus::IoError, &mut side.out), Ending::Untellable);
     assert!(side.out.is_empty());
     assert_eq!(side.wire.end(&alone(0), ReplyStatus::IoError, &mut side.out), Ending::Answered);
