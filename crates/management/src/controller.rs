@@ -109,7 +109,7 @@ pub struct OfferModel {
     pub class: DriveClass,
     /// The setting.
     pub setting: String,
-    /// Its value.
+    /// The value that suits the class better.
     pub value: String,
     /// Levels for which it is meant; empty: all.
     pub levels: Vec<String>,

@@ -81,7 +81,7 @@ pub struct MemberCheckModel {
 /// A past check, without its ranges.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PastCheckModel {
-    /// How it ended.
+    /// The result of the check.
     #[serde(flatten)]
     pub check: CheckModel,
     /// The members of the set at the time of the check.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckWord {
-    /// Nothing.
+    /// No block: mismatches are counted.
     Check,
     /// Blocks whose error can be attributed to a member.
     Repair,
@@ -97,7 +97,7 @@ pub enum OutcomeModel {
     },
     /// It ended before everything was compared.
     Aborted {
-        /// Why.
+        /// The cause of the end.
         reason: AbortWord,
         /// Its progress; unknown if the server ended before the check.
         percent: Option<u8>,

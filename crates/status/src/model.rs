@@ -579,7 +579,7 @@ pub struct LossModel {
 /// The next step for an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct NextStepModel {
-    /// In words.
+    /// The step in words.
     pub text: String,
     /// The command line.
     pub command: String,

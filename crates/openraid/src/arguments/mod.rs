@@ -66,7 +66,6 @@ pub struct Arguments {
     /// What applies to every verb.
     #[command(flatten)]
     pub common: Common,
-    /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -90,7 +89,6 @@ pub struct Common {
     pub open_seconds: Option<u64>,
 }
 
-/// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
     /// Create an array
