@@ -314,25 +314,6 @@ const LINE_MIN: Sectors = Sectors::kib(4);
 /// Maximum length of a window. A longer one would exceed any cache's share.
 const WINDOW_MAX: Sectors = Sectors::mib(1024);
 
-impl Policy {
-    /// The row of the table for a name.
-    #[must_use]
-    pub fn spec(name: &str) -> Option<&'static SettingSpec> {
-        Self::TABLE.iter().find(|spec| spec.name == name)
-    }
-
-    /// All settings, in the order in which they are shown.
-    #[must_use]
-    pub fn settings(&self) -> [Setting; SETTINGS] {
-        core::array::from_fn(|nth| Setting { name: Self::TABLE[nth].name, value: Self::TABLE[nth].get(self) })
-    }
-
-    /// The differences to another one.
-    pub fn changes_to(&self, to: &Self) -> impl Iterator<Item = Change> {
-        differing(self.settings(), to.settings())
-    }
-}
-
 impl Tuning {
     /// The tuning that the settings of the array give.
     pub(crate) fn of(policy: &Policy, destage_delay: Nanos) -> Self {
@@ -451,6 +432,23 @@ pub enum Profile {
 }
 
 impl Policy {
+    /// The row of the table for a name.
+    #[must_use]
+    pub fn spec(name: &str) -> Option<&'static SettingSpec> {
+        Self::TABLE.iter().find(|spec| spec.name == name)
+    }
+
+    /// All settings, in the order in which they are shown.
+    #[must_use]
+    pub fn settings(&self) -> [Setting; SETTINGS] {
+        core::array::from_fn(|nth| Setting { name: Self::TABLE[nth].name, value: Self::TABLE[nth].get(self) })
+    }
+
+    /// The differences to another one.
+    pub fn changes_to(&self, to: &Self) -> impl Iterator<Item = Change> {
+        differing(self.settings(), to.settings())
+    }
+
     /// The settings of a profile. All of them use a journal that can protect the array: it is the fastest of the safe
     /// modes, and the only one without a write hole.
     #[must_use]

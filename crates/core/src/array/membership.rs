@@ -55,9 +55,7 @@ impl Member {
     pub(crate) fn number(&self) -> Option<u32> {
         self.superblock.as_ref().map(|s| s.dev_number)
     }
-}
 
-impl Member {
     /// It came back, and needs only what the bitmap marks if it gets this slot.
     pub(crate) fn returning_to(self, slot: Option<Slot>) -> Self {
         Self { seat: slot.map_or(Seat::None, Seat::Returns), ..self }

@@ -106,9 +106,7 @@ impl Set {
         snapshot.features.set(metadata.marks(), true);
         metadata.snapshot = snapshot;
     }
-}
 
-impl Set {
     /// Is an operation of the set, or a command of its own, under way? When it ends, it needs the set.
     pub(crate) fn is_busy(&self) -> bool {
         let of_bitmap = self.bitmap.as_ref().map_or(0, Bitmap::flushes);
@@ -177,9 +175,7 @@ impl Sets {
         member.counters.flushes += 1;
         true
     }
-}
 
-impl Sets {
     /// Advance a set's metadata; true if something was issued or became durable.
     pub(crate) fn pump_metadata(&mut self, id: SetId, call: &mut Call) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.

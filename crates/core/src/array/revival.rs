@@ -121,9 +121,7 @@ impl Sets {
         call.notice(self, (id, None), None, NoticeKind::Returned);
         Ok(())
     }
-}
 
-impl Sets {
     /// The slot to which a member can return with only the regions that the bitmap marks: it must have been in this
     /// array before the bits of the writes that it missed were cleared, and its slot must still be vacant.
     pub(crate) fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {

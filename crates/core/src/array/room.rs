@@ -35,32 +35,6 @@ impl Member {
     }
 }
 
-impl Set {
-    /// Is the storage of a member full?
-    #[inline(always)]
-    pub(crate) const fn is_short_of_room(&self) -> bool {
-        matches!(self.room, Room::Short { .. })
-    }
-
-    /// Can every row be read without parity, and has every member room as far as is known?
-    #[inline(always)]
-    pub(crate) fn writes_rows_at_once(&self) -> bool {
-        !self.has_bad && !self.is_short_of_room() && self.in_sync == SlotSet::first_n(self.slots())
-    }
-
-    /// The time at which members are tried again.
-    pub(crate) const fn room_look(&self) -> Option<Instant> {
-        match self.room {
-            Room::Enough => None,
-            Room::Short { look } | Room::Healing { look, .. } => Some(look),
-        }
-    }
-
-    fn bad_entries(&self) -> usize {
-        self.members.iter().filter(|member| member.state == MemberState::InSync).map(|m| m.bad.ranges().len()).sum()
-    }
-}
-
 impl Sets {
     /// A read of this range failed: rewrite it when there is time.
     pub(crate) fn want_repair(&mut self, id: SetId, (side, slot): (Side, Slot), at: MemberLba, len: Sectors) {
@@ -161,6 +135,30 @@ impl Sets {
 }
 
 impl Set {
+    /// Is the storage of a member full?
+    #[inline(always)]
+    pub(crate) const fn is_short_of_room(&self) -> bool {
+        matches!(self.room, Room::Short { .. })
+    }
+
+    /// Can every row be read without parity, and has every member room as far as is known?
+    #[inline(always)]
+    pub(crate) fn writes_rows_at_once(&self) -> bool {
+        !self.has_bad && !self.is_short_of_room() && self.in_sync == SlotSet::first_n(self.slots())
+    }
+
+    /// The time at which members are tried again.
+    pub(crate) const fn room_look(&self) -> Option<Instant> {
+        match self.room {
+            Room::Enough => None,
+            Room::Short { look } | Room::Healing { look, .. } => Some(look),
+        }
+    }
+
+    fn bad_entries(&self) -> usize {
+        self.members.iter().filter(|member| member.state == MemberState::InSync).map(|m| m.bad.ranges().len()).sum()
+    }
+
     /// The place in the data of a member of a range on its drive; none if it is outside of them. A change of shape moves the
     /// start of the data, and what was known of other places stays known.
     fn in_data_of(&self, index: usize, side: Side, range: DriveRange) -> Option<MemberLba> {

@@ -56,9 +56,7 @@ impl Cache {
             .fold(0, |seen, index| seen ^ lines.line_seen(*index) ^ lines.place_of_line_seen(*index));
         black_box(in_lines ^ in_units ^ leaving);
     }
-}
 
-impl Cache {
     /// Touch the dirty units of a set that are likely to be written next.
     #[inline(never)]
     pub(crate) fn glance_at_units(&self, set: SetId, sweeps: bool) {

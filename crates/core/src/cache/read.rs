@@ -32,6 +32,14 @@ enum ReadSource {
     There,
 }
 
+/// Issue the copies of whole lines whose columns begin at `columns`. Returns where the next ones begin.
+fn push_line_copies(requests: &mut Requests, piece: u32, columns: usize, actions: &mut Actions) -> usize {
+    if actions.columns.len() > columns {
+        push_piece_copy(requests, piece, columns, FRAME_BYTES, actions);
+    }
+    actions.columns.len()
+}
+
 impl Cache {
     /// The source of the data at `at`, and the number of sectors for which that holds. A piece that is read again may
     /// find its own reservations, for which it must not wait.
@@ -80,17 +88,7 @@ impl Cache {
             self.counters.ahead_read += u64::from(sectors.len());
         }
     }
-}
 
-/// Issue the copies of whole lines whose columns begin at `columns`. Returns where the next ones begin.
-fn push_line_copies(requests: &mut Requests, piece: u32, columns: usize, actions: &mut Actions) -> usize {
-    if actions.columns.len() > columns {
-        push_piece_copy(requests, piece, columns, FRAME_BYTES, actions);
-    }
-    actions.columns.len()
-}
-
-impl Cache {
     /// Handle the first part of an extent that a read requests: copy lines that are there, wait for lines that are
     /// being filled, or return the number of sectors to read from the members.
     pub(crate) fn read_from_cache(

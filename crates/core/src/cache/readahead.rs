@@ -89,20 +89,6 @@ impl Ahead {
     }
 }
 
-impl Cache {
-    /// May there be something to read ahead?
-    #[inline(always)]
-    pub(crate) const fn wants_ahead(&self) -> bool {
-        self.ahead.wanted
-    }
-
-    /// A read-ahead request has ended, with or without an error.
-    pub(crate) fn ahead_ended(&mut self, request: &BlockRequest) {
-        self.ahead.bytes -= request.len;
-        self.ahead.wanted = true;
-    }
-}
-
 /// The first sector of a request and the sector after its last one, with partial blocks counted in full.
 fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
     let mask = block.get() - 1;
@@ -117,6 +103,18 @@ fn asks_for_ends(set: &Set) -> bool {
 }
 
 impl Cache {
+    /// May there be something to read ahead?
+    #[inline(always)]
+    pub(crate) const fn wants_ahead(&self) -> bool {
+        self.ahead.wanted
+    }
+
+    /// A read-ahead request has ended, with or without an error.
+    pub(crate) fn ahead_ended(&mut self, request: &BlockRequest) {
+        self.ahead.bytes -= request.len;
+        self.ahead.wanted = true;
+    }
+
     /// A host has requested a line.
     pub(crate) fn line_used(&mut self, index: u32) {
         self.lines.touch(index);
@@ -126,9 +124,7 @@ impl Cache {
             self.counters.ahead_used += u64::from(line.valid.len());
         }
     }
-}
 
-impl Cache {
     /// A host reads: note the read for the streams, and start or extend read-ahead.
     pub(crate) fn note_read(
         &mut self,
@@ -278,9 +274,7 @@ impl Cache {
         let line = self.lines.get(index);
         (line.filling.is_empty() || line.filler == piece) && mask.without(line.valid) == mask
     }
-}
 
-impl Cache {
     /// An array with this number is being started: it has no streams yet.
     pub(crate) fn begin_array(&mut self, id: ArrayId) {
         self.ahead.streams.begin(id, || Box::new(Streams::new()));

@@ -60,6 +60,38 @@ impl PieceWait {
     }
 }
 
+/// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
+/// soon as its rows are redone? It would revoke data that was acknowledged before it.
+fn begins_direct_write(ops: &Ops, set: &Set, range: LockRange) -> bool {
+    ops.is_ready_or_awaits_journal(|op| {
+        let is_of_set = op.set() == range.set;
+        is_of_set && op.phase() == Phase::Start && op.is_direct_write() && op.lock_range(set).conflicts(&range)
+    })
+}
+
+/// Issue copies for a piece: the columns of the arena from `columns` on.
+pub(crate) fn push_piece_copy(requests: &mut Requests, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
+    requests.piece_mut(piece).begin_op();
+    actions.jobs.push(ParityJob {
+        tag: requests.piece_tag(piece),
+        kind: JobKind::Copy,
+        len: u32::try_from(bytes).expect("at most a line"),
+        columns_start: u32::try_from(columns).expect("the arena is small"),
+        columns_len: u16::try_from(actions.columns.len() - columns).expect("few lines at once"),
+        p: None,
+        q: None,
+    });
+}
+
+/// The reason for which a write must wait for the journal session of its set, if any.
+pub(crate) fn session_wait(sets: &mut Sets, set: SetId, promises: bool) -> Option<Reason> {
+    if promises {
+        return (!ask_for_session(sets, set)).then_some(Reason::WaitedForJournalStart);
+    }
+    // A session that is not wanted any more ends only if nothing is added to it.
+    is_session_ending(sets.get(set)).then_some(Reason::WaitedForJournalEnd)
+}
+
 impl Cache {
     /// Has destage tried every dirty unit of a set that is being stopped? The members refuse the data that is left.
     pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
@@ -105,9 +137,7 @@ impl Cache {
             log.pin(sequence);
         }
     }
-}
 
-impl Cache {
     /// A request waits for a dirty unit: it is written next.
     pub(crate) fn hurry_unit(&mut self, unit: u32) {
         let entry = self.units.get_mut(unit);
@@ -123,41 +153,7 @@ impl Cache {
         let dirty = |index| !self.lines.get(index).dirty.is_empty();
         self.has_dirty_room(set) || self.lines.find(set, number).is_some_and(dirty)
     }
-}
 
-/// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
-/// soon as its rows are redone? It would revoke data that was acknowledged before it.
-fn begins_direct_write(ops: &Ops, set: &Set, range: LockRange) -> bool {
-    ops.is_ready_or_awaits_journal(|op| {
-        let is_of_set = op.set() == range.set;
-        is_of_set && op.phase() == Phase::Start && op.is_direct_write() && op.lock_range(set).conflicts(&range)
-    })
-}
-
-/// Issue copies for a piece: the columns of the arena from `columns` on.
-pub(crate) fn push_piece_copy(requests: &mut Requests, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
-    requests.piece_mut(piece).begin_op();
-    actions.jobs.push(ParityJob {
-        tag: requests.piece_tag(piece),
-        kind: JobKind::Copy,
-        len: u32::try_from(bytes).expect("at most a line"),
-        columns_start: u32::try_from(columns).expect("the arena is small"),
-        columns_len: u16::try_from(actions.columns.len() - columns).expect("few lines at once"),
-        p: None,
-        q: None,
-    });
-}
-
-/// The reason for which a write must wait for the journal session of its set, if any.
-pub(crate) fn session_wait(sets: &mut Sets, set: SetId, promises: bool) -> Option<Reason> {
-    if promises {
-        return (!ask_for_session(sets, set)).then_some(Reason::WaitedForJournalStart);
-    }
-    // A session that is not wanted any more ends only if nothing is added to it.
-    is_session_ending(sets.get(set)).then_some(Reason::WaitedForJournalEnd)
-}
-
-impl Cache {
     /// Let a write go past the cache when it meets no dirty data any more.
     pub(crate) fn pass_cache(
         &mut self,

@@ -41,9 +41,7 @@ impl Controller {
         self.sets.look();
         Ok(id)
     }
-}
 
-impl Controller {
     /// What a change of shape would do. `joining`: superblocks of drives that would join as spares before it, or with it if the
     /// array is linear.
     ///
@@ -92,9 +90,7 @@ impl Controller {
         let is_begun = set.tasks.reshape().is_none_or(ReshapeTask::is_begun);
         is_begun.then_some(Ok(AdminOutcome::Done))
     }
-}
 
-impl Controller {
     /// Let hosts have no more than the first part of an array.
     pub(crate) fn begin_limit(
         &mut self,

@@ -242,32 +242,7 @@ impl Mirror {
         let chunk = (row * u64::from(self.members) + u64::from(first)) / u64::from(rows.near);
         (chunk < rows.chunks).then(|| (SetLba((chunk << rows.shift) + within), Sectors(rows.chunk.0 - within)))
     }
-}
 
-/// For a change of shape: the rows of a member that copies of a range of addresses use. A copy in a row of a member has a
-/// *number*: chunk times near copies plus the near copy. Numbers of one far copy rise with the rows.
-impl Rows {
-    /// The first number of a far copy in one member. The others follow at the distance of the members.
-    fn first_number(&self, members: u16, slot: Slot, copy: u16) -> u64 {
-        u64::from(self.backward[usize::from(copy) * usize::from(members) + slot.index()])
-    }
-    /// The row of the `turn`-th number of a far copy.
-    fn row(&self, turn: u64, copy: u16) -> u64 {
-        let by_turn = if self.offset { turn * u64::from(self.far) } else { turn };
-        by_turn + u64::from(copy) * self.stride
-    }
-    /// Numbers of a far copy in the rows before this one.
-    fn turns_before(&self, row: u64, copy: u16) -> u64 {
-        let rows = row.saturating_sub(u64::from(copy) * self.stride);
-        if self.offset {
-            rows.div_ceil(u64::from(self.far))
-        } else {
-            rows
-        }
-    }
-}
-
-impl Mirror {
     /// Do copies repeat the whole arrangement further down the members (far copies without offset)?
     pub(super) fn repeats_far_down(&self) -> bool {
         self.rows.as_ref().is_some_and(|rows| rows.far > 1 && !rows.offset)
@@ -320,6 +295,29 @@ impl Mirror {
         };
         let chunks = (0..rows.far).filter_map(chunk).max().unwrap_or(0);
         SetLba(chunks.min(rows.chunks) << rows.shift)
+    }
+}
+
+/// For a change of shape: the rows of a member that copies of a range of addresses use. A copy in a row of a member has a
+/// *number*: chunk times near copies plus the near copy. Numbers of one far copy rise with the rows.
+impl Rows {
+    /// The first number of a far copy in one member. The others follow at the distance of the members.
+    fn first_number(&self, members: u16, slot: Slot, copy: u16) -> u64 {
+        u64::from(self.backward[usize::from(copy) * usize::from(members) + slot.index()])
+    }
+    /// The row of the `turn`-th number of a far copy.
+    fn row(&self, turn: u64, copy: u16) -> u64 {
+        let by_turn = if self.offset { turn * u64::from(self.far) } else { turn };
+        by_turn + u64::from(copy) * self.stride
+    }
+    /// Numbers of a far copy in the rows before this one.
+    fn turns_before(&self, row: u64, copy: u16) -> u64 {
+        let rows = row.saturating_sub(u64::from(copy) * self.stride);
+        if self.offset {
+            rows.div_ceil(u64::from(self.far))
+        } else {
+            rows
+        }
     }
 }
 

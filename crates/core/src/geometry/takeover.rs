@@ -93,9 +93,7 @@ impl Takeover {
             SlotMoves::Only(member) => Some(member),
         }
     }
-}
 
-impl Takeover {
     /// A mirror with another number of copies.
     pub(crate) fn of_mirror(from: &SetSpec<'_>, members: u16) -> Self {
         let to = Levelled { members, ..Levelled::of(from) };

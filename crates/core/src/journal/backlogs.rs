@@ -20,9 +20,7 @@ impl Journal {
         let left = self.replay.backlogs[number].redos.iter().filter(|redo| redo.state != RedoState::Done);
         left.for_each(|redo| self.log.unpin_if_held(redo.source.sequence));
     }
-}
 
-impl Journal {
     /// Make the redo backlog of a set that was loaded, with writes of at most `most` sectors; false if it is empty.
     pub(super) fn note_backlog(&mut self, set: &mut Set, (id, array): (SetId, u8), most: Sectors) -> bool {
         let superblock = self.table();

@@ -122,19 +122,7 @@ impl Journal {
             group.ops.drain(..).for_each(&mut op);
         }
     }
-}
 
-/// The entry that an operation waits for is durable, or will never be.
-pub(crate) fn entry_ended(ops: &mut Ops, index: u32, trace: &mut Trace) {
-    trace.op(ops, index, || StepEvent::Durable);
-    let op = &mut ops[index];
-    op.set_entry(op.entry().end_wait());
-    if !op.has_pending() {
-        ops.wake(index);
-    }
-}
-
-impl Journal {
     /// The checksum of the payload of the group that is being written is known.
     pub(crate) fn checksum_known(&mut self, crc: u32, sets: &mut Sets, call: &mut Call) {
         self.write_group(crc, call);
@@ -197,5 +185,15 @@ impl Journal {
                 sets.look();
             }
         }
+    }
+}
+
+/// The entry that an operation waits for is durable, or will never be.
+pub(crate) fn entry_ended(ops: &mut Ops, index: u32, trace: &mut Trace) {
+    trace.op(ops, index, || StepEvent::Durable);
+    let op = &mut ops[index];
+    op.set_entry(op.entry().end_wait());
+    if !op.has_pending() {
+        ops.wake(index);
     }
 }

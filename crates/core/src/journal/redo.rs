@@ -62,9 +62,7 @@ impl Journal {
         self.log.unpin_if_held(sequence);
         sets.look();
     }
-}
 
-impl Journal {
     /// Rule 1 of the write gate: hold a write while the journal session of its set begins or ends. If the session is off
     /// and the set should have one, ask for it. Destage is not held: a session ends only after destage is through.
     pub(crate) fn await_session(&self, sets: &mut Sets, op: &mut Op, (now, delay): (Instant, Nanos)) -> Gate {
@@ -219,6 +217,66 @@ impl Journal {
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors, payload_at }, now);
         }
         Ok(to)
+    }
+
+    /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
+    /// hold it until they are durable.
+    pub(crate) fn log_write(
+        &mut self,
+        index: u32,
+        ops: &mut Ops,
+        sets: &mut Sets,
+        cache: &Cache,
+        call: &mut Call,
+    ) -> Gate {
+        let op = &ops[index];
+        // If the journal was lost before the entry was durable, the operation is written as if it had none.
+        match op.entry() {
+            EntryState::AwaitsData | EntryState::InGroup(_) => return Err(Hindrance::Waits(Wait::Entry)),
+            EntryState::Through(entry) if self.is_live() || entry <= self.durable => return Ok(()),
+            EntryState::None | EntryState::Through(_) => {}
+        }
+        match sets.get(op.set()).journal.session() {
+            Session::Off => Ok(()),
+            Session::On if !self.is_live() => write_without(sets, op, call.planted()),
+            // The write is logged even if the set does not want its session any more: destage may wait for the range that
+            // this operation holds, and the session ends only after destage is through.
+            Session::On => match op.kind() {
+                OpKind::Destage => self.await_data_entries(cache, ops, index, call.planted()),
+                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, ops, sets, cache, call),
+                _ => self.log_extent(index, ops, sets, call),
+            },
+            _ => Err(Hindrance::Waits(Wait::Session)),
+        }
+    }
+
+    fn log_rows(&mut self, index: u32, ops: &mut Ops, sets: &mut Sets, cache: &Cache, call: &mut Call) -> Gate {
+        let op = &ops[index];
+        let rows = Rows { op, set: sets.get(op.set()), cache };
+        let (plan, known) = rows.plan();
+        let payload = rows.sectors().get() * u64::from(plan.inline.len());
+        if let Err(reason) = self.group_takes(plan.records, payload, 0) {
+            return Err(Hindrance::Waits(Wait::JournalRoom(reason)));
+        }
+        let (now, actions) = (call.now(), call.actions());
+        let (columns, bytes) = (actions.columns.len(), op.row_bytes());
+        self.append_rows(&rows, &plan, known, &mut actions.columns, now);
+        if !plan.inline.is_empty() {
+            ops.push_job(index, Job::new(JobKind::Copy, bytes, columns), call);
+        }
+        self.join_group(index, ops, sets, call.trace())
+    }
+
+    fn log_extent(&mut self, index: u32, ops: &mut Ops, sets: &mut Sets, call: &mut Call) -> Gate {
+        let op = &ops[index];
+        let to = match self.append_extent(sets.get(op.set()), op.extent(), call.now()) {
+            Ok(to) => to,
+            Err(reason) => return Err(Hindrance::Waits(Wait::JournalRoom(reason))),
+        };
+        let from = if let OpPayload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
+        let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
+        ops.push_copy(index, (to, from), bytes, call);
+        self.join_group(index, ops, sets, call.trace())
     }
 }
 
@@ -390,68 +448,6 @@ fn places_of(geometry: &Geometry, at: SetLba, left: Sectors) -> ([Option<(Slot, 
 #[inline(always)]
 pub(crate) fn logs_writes_of(set: &Set, op: &Op) -> bool {
     !matches!((&set.journal.state, op.entry()), (SetState::Off(_), EntryState::None))
-}
-
-impl Journal {
-    /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
-    /// hold it until they are durable.
-    pub(crate) fn log_write(
-        &mut self,
-        index: u32,
-        ops: &mut Ops,
-        sets: &mut Sets,
-        cache: &Cache,
-        call: &mut Call,
-    ) -> Gate {
-        let op = &ops[index];
-        // If the journal was lost before the entry was durable, the operation is written as if it had none.
-        match op.entry() {
-            EntryState::AwaitsData | EntryState::InGroup(_) => return Err(Hindrance::Waits(Wait::Entry)),
-            EntryState::Through(entry) if self.is_live() || entry <= self.durable => return Ok(()),
-            EntryState::None | EntryState::Through(_) => {}
-        }
-        match sets.get(op.set()).journal.session() {
-            Session::Off => Ok(()),
-            Session::On if !self.is_live() => write_without(sets, op, call.planted()),
-            // The write is logged even if the set does not want its session any more: destage may wait for the range that
-            // this operation holds, and the session ends only after destage is through.
-            Session::On => match op.kind() {
-                OpKind::Destage => self.await_data_entries(cache, ops, index, call.planted()),
-                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, ops, sets, cache, call),
-                _ => self.log_extent(index, ops, sets, call),
-            },
-            _ => Err(Hindrance::Waits(Wait::Session)),
-        }
-    }
-
-    fn log_rows(&mut self, index: u32, ops: &mut Ops, sets: &mut Sets, cache: &Cache, call: &mut Call) -> Gate {
-        let op = &ops[index];
-        let rows = Rows { op, set: sets.get(op.set()), cache };
-        let (plan, known) = rows.plan();
-        let payload = rows.sectors().get() * u64::from(plan.inline.len());
-        if let Err(reason) = self.group_takes(plan.records, payload, 0) {
-            return Err(Hindrance::Waits(Wait::JournalRoom(reason)));
-        }
-        let (now, actions) = (call.now(), call.actions());
-        let (columns, bytes) = (actions.columns.len(), op.row_bytes());
-        self.append_rows(&rows, &plan, known, &mut actions.columns, now);
-        if !plan.inline.is_empty() {
-            ops.push_job(index, Job::new(JobKind::Copy, bytes, columns), call);
-        }
-        self.join_group(index, ops, sets, call.trace())
-    }
-
-    fn log_extent(&mut self, index: u32, ops: &mut Ops, sets: &mut Sets, call: &mut Call) -> Gate {
-        let op = &ops[index];
-        let to = match self.append_extent(sets.get(op.set()), op.extent(), call.now()) {
-            Ok(to) => to,
-            Err(reason) => return Err(Hindrance::Waits(Wait::JournalRoom(reason))),
-        };
-        let from = if let OpPayload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
-        let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
-        ops.push_copy(index, (to, from), bytes, call);
-        self.join_group(index, ops, sets, call.trace())
-    }
 }
 
 /// The journal was lost: let the operation write without it when the superblocks say that the journal is stale.

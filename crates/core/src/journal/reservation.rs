@@ -129,6 +129,37 @@ impl Journal {
         self.room.reserved_entries += entries;
         Some(LogRoom::new(narrow(Sectors(sectors)), count(entries)))
     }
+
+    /// Number of sectors that must stay free after `lines` more lines of host data.
+    pub(crate) fn room_behind_data(&self, sets: &Sets, cache: &Cache, lines: u64) -> u64 {
+        self.room_behind(dirty_in_session(sets, cache) + lines)
+    }
+
+    /// Reserve room for the records of a write past the cache; false if it has to wait.
+    #[inline]
+    pub(crate) fn reserve_room(&mut self, op: &mut Op, sets: &Sets, cache: &Cache) -> bool {
+        if !self.is_live() || !op.is_direct_write() || op.parent().is_some() || op.reserved() != LogRoom::NONE {
+            return true;
+        }
+        // A session may begin before the write logs anything.
+        let set = sets.get(op.set());
+        let logs = set.journal.has_session() || self.is_wanted_by(set);
+        if !logs {
+            return true;
+        }
+        let (need, dirty) = (logs_at_most(set, op), dirty_in_session(sets, cache));
+        let Some(reserved) = self.reserve(need, dirty) else { return false };
+        op.reserve(reserved);
+        true
+    }
+
+    /// An operation has ended: the room that it reserved is free, or taken by its entry. Data that it has destaged needs no
+    /// more room. True if there may be room for others.
+    pub(crate) fn release_room(&mut self, op: &mut Op) -> bool {
+        let reserved = op.reserve(LogRoom::NONE);
+        self.release(reserved);
+        reserved != LogRoom::NONE || op.is_destage()
+    }
 }
 
 /// The most room that a write past the cache needs: an entry for each turn, and perhaps one that fills the end of the ring.
@@ -163,13 +194,6 @@ fn dirty_in_session(sets: &Sets, cache: &Cache) -> u64 {
     u64::from(dirty)
 }
 
-impl Journal {
-    /// Number of sectors that must stay free after `lines` more lines of host data.
-    pub(crate) fn room_behind_data(&self, sets: &Sets, cache: &Cache, lines: u64) -> u64 {
-        self.room_behind(dirty_in_session(sets, cache) + lines)
-    }
-}
-
 /// Will an operation that is under way, or about to begin, make room in the ring? One that waits for room itself makes
 /// none.
 pub(super) fn may_make_room(ops: &Ops, sets: &Sets, cache: &Cache) -> bool {
@@ -189,34 +213,6 @@ pub(super) fn may_make_room(ops: &Ops, sets: &Sets, cache: &Cache) -> bool {
         promising |= cache.is_any_promising(set);
     }
     writing > destage || passing > direct || (promising && destage == 0)
-}
-
-impl Journal {
-    /// Reserve room for the records of a write past the cache; false if it has to wait.
-    #[inline]
-    pub(crate) fn reserve_room(&mut self, op: &mut Op, sets: &Sets, cache: &Cache) -> bool {
-        if !self.is_live() || !op.is_direct_write() || op.parent().is_some() || op.reserved() != LogRoom::NONE {
-            return true;
-        }
-        // A session may begin before the write logs anything.
-        let set = sets.get(op.set());
-        let logs = set.journal.has_session() || self.is_wanted_by(set);
-        if !logs {
-            return true;
-        }
-        let (need, dirty) = (logs_at_most(set, op), dirty_in_session(sets, cache));
-        let Some(reserved) = self.reserve(need, dirty) else { return false };
-        op.reserve(reserved);
-        true
-    }
-
-    /// An operation has ended: the room that it reserved is free, or taken by its entry. Data that it has destaged needs no
-    /// more room. True if there may be room for others.
-    pub(crate) fn release_room(&mut self, op: &mut Op) -> bool {
-        let reserved = op.reserve(LogRoom::NONE);
-        self.release(reserved);
-        reserved != LogRoom::NONE || op.is_destage()
-    }
 }
 
 #[cfg(test)]

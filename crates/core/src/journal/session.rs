@@ -236,6 +236,17 @@ impl Journal {
         }
         end_session(sets, id)
     }
+
+    /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
+    pub(crate) fn begin_to_serve(&mut self, sets: &mut Sets, id: SetId, array: u8, now: Instant) {
+        let set = sets.get_mut(id);
+        // The set may already be stopping.
+        if set.life() == Life::Starting {
+            set.enter(Life::Running);
+        }
+        self.log.end_array_entries(array);
+        resume_session(sets, id, now);
+    }
 }
 
 /// The session has changed: pieces and operations that wait for it or for the journal are called. Always true.
@@ -280,19 +291,6 @@ fn mark_session(sets: &mut Sets, id: SetId, share: Share, now: Instant) -> bool 
     let stage = Stage::Marking(generation);
     let (stale, asked) = (set.journal.stale(), set.journal.is_asked());
     set_session(sets, id, SetState::Marked(Marked { share, stage, stale, asked, hurries: false }))
-}
-
-impl Journal {
-    /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
-    pub(crate) fn begin_to_serve(&mut self, sets: &mut Sets, id: SetId, array: u8, now: Instant) {
-        let set = sets.get_mut(id);
-        // The set may already be stopping.
-        if set.life() == Life::Starting {
-            set.enter(Life::Running);
-        }
-        self.log.end_array_entries(array);
-        resume_session(sets, id, now);
-    }
 }
 
 /// A set whose part of the log was loaded takes requests from now on: its session goes on.

@@ -158,9 +158,7 @@ impl Journal {
         self.spill.batch += 1;
         true
     }
-}
 
-impl Journal {
     /// Copy the log to a device that joins, and entries out of the ring; true if that advanced. The cache has `lines`.
     pub(crate) fn pump_copies(&mut self, sets: &mut Sets, lines: u32, call: &mut Call) -> bool {
         self.pump_join(sets, call) || self.pump_spill(lines, call)

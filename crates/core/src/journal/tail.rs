@@ -124,9 +124,7 @@ impl Journal {
         self.counters.rounds += 1;
         true
     }
-}
 
-impl Journal {
     /// The tail must not pass this entry: a device joins, or it is unknown what the members of a set have of it, because a
     /// flush has failed or a member is lost with unflushed data.
     fn held_tail(&self, sets: &Sets) -> u64 {
@@ -212,22 +210,7 @@ impl Journal {
             || self.join.is_active()
             || self.window.is_used()
     }
-}
 
-/// Does it flush its members for a round of the journal?
-fn takes_flush(set: &Set) -> bool {
-    !set.is_lost() && !set.has_failed_flush()
-}
-
-/// A round flushes every set in session. If the table of operations is full, the round begins after one of them has
-/// ended.
-fn leave_ops_for_round(sets: &Sets, ops: &Ops) -> bool {
-    let room = ops.room() as usize;
-    // At the most all sets are flushed.
-    room > sets.numbers_len() || room > sets.values().filter(|set| set.journal.has_session()).count()
-}
-
-impl Journal {
     /// Advance a round; true if something has changed. `is_piece_waiting`: a piece of a request waits for the cache or the
     /// journal.
     pub(crate) fn pump_tail(
@@ -303,6 +286,19 @@ impl Journal {
         }
         is_full
     }
+}
+
+/// Does it flush its members for a round of the journal?
+fn takes_flush(set: &Set) -> bool {
+    !set.is_lost() && !set.has_failed_flush()
+}
+
+/// A round flushes every set in session. If the table of operations is full, the round begins after one of them has
+/// ended.
+fn leave_ops_for_round(sets: &Sets, ops: &Ops) -> bool {
+    let room = ops.room() as usize;
+    // At the most all sets are flushed.
+    room > sets.numbers_len() || room > sets.values().filter(|set| set.journal.has_session()).count()
 }
 
 #[cfg(test)]

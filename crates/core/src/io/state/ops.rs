@@ -331,9 +331,7 @@ impl Ops {
         let waiting = [&self.for_journal, &self.for_redo, &self.ready];
         waiting.into_iter().flat_map(Queue::iter).any(|index| is_it(&self.table[index]))
     }
-}
 
-impl Ops {
     /// Call the operations that wait for a change which their set has had, in the order in which their waits began.
     pub(crate) fn wake_changed(&mut self, sets: &mut Sets) {
         self.wake_for_sets(|op| {
@@ -342,9 +340,7 @@ impl Ops {
         });
         sets.forget_changes();
     }
-}
 
-impl Ops {
     /// Let an operation wait, in the queue of its wait.
     pub(crate) fn hold_op(&mut self, index: u32, wait: Wait) {
         self[index].wait = Some(wait);

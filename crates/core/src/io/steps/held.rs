@@ -18,9 +18,7 @@ impl OpIo<'_> {
         self.note(index, reason, stripe, used);
         self.ops.hold_op(index, Wait::JournalRoom(reason));
     }
-}
 
-impl OpIo<'_> {
     /// The first operation that waits for a condition which is met already. In the queues for work frames, for
     /// commands and for room in the journal only the first one counts: the others have their turn after it.
     pub(crate) fn find_forgotten(&self) -> Option<(u32, Wait)> {

@@ -127,6 +127,14 @@ pub(super) fn issuer_of(ops: &Ops, pool: &Pool, requests: &Requests, index: u32)
     Issuer { index, set, side, class, fua, may_discard, work, parent, host, work_from: pool.work_from() }
 }
 
+/// A command without payload to one member.
+pub(super) fn plain_command(sets: &Sets, ops: &Ops, index: u32, member_index: u32) -> ChannelCommand {
+    let op = &ops[index];
+    let member = sets.get(op.set).member(member_index);
+    let (slot, class) = (member.slot().unwrap_or_default(), class_of(op));
+    ChannelCommand { class, ..ChannelCommand::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
+}
+
 impl OpIo<'_> {
     pub(super) fn push_op_command(&mut self, index: u32, command: ChannelCommand) {
         let cut = self.call.planted().has(Flaw::AddressCut);
@@ -144,17 +152,7 @@ impl OpIo<'_> {
         let step = self.call.channels().commands[key.index].asked_step(waits);
         self.trace_op(index, || step);
     }
-}
 
-/// A command without payload to one member.
-pub(super) fn plain_command(sets: &Sets, ops: &Ops, index: u32, member_index: u32) -> ChannelCommand {
-    let op = &ops[index];
-    let member = sets.get(op.set).member(member_index);
-    let (slot, class) = (member.slot().unwrap_or_default(), class_of(op));
-    ChannelCommand { class, ..ChannelCommand::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
-}
-
-impl OpIo<'_> {
     /// Read from the member in a slot. The caller has chosen a readable slot.
     pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet) {
         self.issue_reads(index, core::iter::once(range.slot), |_, _| range, tried);

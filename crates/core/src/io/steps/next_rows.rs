@@ -62,9 +62,7 @@ impl OpIo<'_> {
             }
         }
     }
-}
 
-impl OpIo<'_> {
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
         self.journal.unlog(self.sets, &mut self.ops[index]);

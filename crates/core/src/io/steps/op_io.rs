@@ -66,9 +66,7 @@ impl OpIo<'_> {
     pub(super) fn fail_member(&mut self, member: (SetId, u32), reason: FailReason) -> bool {
         self.sets.fail_member(member, reason, &mut self.call)
     }
-}
 
-impl OpIo<'_> {
     /// See [`Ops::push_job`].
     #[inline(always)]
     pub(super) fn push_job(&mut self, index: u32, job: Job) {

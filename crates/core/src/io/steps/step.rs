@@ -90,33 +90,6 @@ fn trace_op_made(ops: &mut Ops, (sets, requests, cache): (&Sets, &Requests, &Cac
     trace.step(StepSubject::Op(name), StepEvent::Made { owner, set: op.set, work, place });
 }
 
-impl OpIo<'_> {
-    /// Copy the bytes of one edge that the request does not cover from the block that was read into the payload's
-    /// frames: the head first, then the tail.
-    fn merge_edge(&mut self, index: u32, edges: Edges) {
-        let op = self.ops[index];
-        let set = self.sets.get(op.set);
-        let block = set.block().bytes();
-        let run = op.work().expect("edges were read there");
-        if edges.head > 0 {
-            let rest = Edges { head: 0, ..edges };
-            self.ops[index].set_edges((edges.tail > 0).then_some(rest));
-            let start = op.payload_start();
-            return self.push_copy(index, start, run.at, u32::from(edges.head));
-        }
-        self.ops[index].set_edges(None);
-        let within = block - Bytes(u64::from(edges.tail));
-        let read_at = run.at + Bytes(if edges.reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
-        let end = if let Footprint::Rows(rows) = &op.footprint {
-            let ((_, hi), (first, count)) = (rows.part.range(), rows.named());
-            op.payload_address(set, first + count - 1, hi - narrow(block.sectors_floor()))
-        } else {
-            op.payload_start() + (op.extent().len.bytes() - block)
-        };
-        self.push_copy(index, end + within, read_at + within, u32::from(edges.tail));
-    }
-}
-
 /// A job ended.
 pub(crate) fn on_job(ops: &mut Ops, trace: &mut Trace, tag: Tag, verdict: ParityVerdict) {
     let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
@@ -139,30 +112,6 @@ pub(crate) fn release_work(ops: &mut Ops, pool: &mut Pool, index: u32) {
     if let Some(run) = ops[index].give_back_work() {
         pool.work_mut().release(run);
         ops.wake_for_frames();
-    }
-}
-
-impl OpIo<'_> {
-    /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
-    /// the answer is false. A part of a move goes first: the move has frames already, for which the others may wait.
-    pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
-        debug_assert!(self.ops[index].work().is_none());
-        let (woken, goes_first) = (self.ops[index].answer_call(), self.ops[index].is_part_of_move());
-        if woken || goes_first || !self.ops.are_frames_awaited() {
-            if let Some(run) = self.pool.work_mut().take(bytes) {
-                self.ops[index].work = WorkFrames::Run(run);
-                // There may be enough frames for the next operation too.
-                if woken {
-                    self.ops.wake_for_frames();
-                }
-                return true;
-            }
-        }
-        self.note(index, Reason::WaitedForFrames, u64::from(index), self.pool.work().free_frames());
-        self.ops.hold_op(index, Wait::Frames(bytes));
-        self.pass_turn_on();
-        self.ops.wait_for_frames(index, woken);
-        false
     }
 }
 
@@ -196,6 +145,53 @@ pub(crate) enum CacheStep {
 }
 
 impl OpIo<'_> {
+    /// Copy the bytes of one edge that the request does not cover from the block that was read into the payload's
+    /// frames: the head first, then the tail.
+    fn merge_edge(&mut self, index: u32, edges: Edges) {
+        let op = self.ops[index];
+        let set = self.sets.get(op.set);
+        let block = set.block().bytes();
+        let run = op.work().expect("edges were read there");
+        if edges.head > 0 {
+            let rest = Edges { head: 0, ..edges };
+            self.ops[index].set_edges((edges.tail > 0).then_some(rest));
+            let start = op.payload_start();
+            return self.push_copy(index, start, run.at, u32::from(edges.head));
+        }
+        self.ops[index].set_edges(None);
+        let within = block - Bytes(u64::from(edges.tail));
+        let read_at = run.at + Bytes(if edges.reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
+        let end = if let Footprint::Rows(rows) = &op.footprint {
+            let ((_, hi), (first, count)) = (rows.part.range(), rows.named());
+            op.payload_address(set, first + count - 1, hi - narrow(block.sectors_floor()))
+        } else {
+            op.payload_start() + (op.extent().len.bytes() - block)
+        };
+        self.push_copy(index, end + within, read_at + within, u32::from(edges.tail));
+    }
+
+    /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
+    /// the answer is false. A part of a move goes first: the move has frames already, for which the others may wait.
+    pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
+        debug_assert!(self.ops[index].work().is_none());
+        let (woken, goes_first) = (self.ops[index].answer_call(), self.ops[index].is_part_of_move());
+        if woken || goes_first || !self.ops.are_frames_awaited() {
+            if let Some(run) = self.pool.work_mut().take(bytes) {
+                self.ops[index].work = WorkFrames::Run(run);
+                // There may be enough frames for the next operation too.
+                if woken {
+                    self.ops.wake_for_frames();
+                }
+                return true;
+            }
+        }
+        self.note(index, Reason::WaitedForFrames, u64::from(index), self.pool.work().free_frames());
+        self.ops.hold_op(index, Wait::Frames(bytes));
+        self.pass_turn_on();
+        self.ops.wait_for_frames(index, woken);
+        false
+    }
+
     /// Advance this operation, and others that can continue, until one leaves something for other components or actions
     /// have no more room. Returns a destage that needs the cache for its next step.
     #[inline(always)]
