@@ -4,6 +4,7 @@
 
 pub mod bytes;
 pub mod host;
+#[path = "../../../nbd/tests/support/random.rs"]
 pub mod random;
 pub mod served;
 pub mod session;
