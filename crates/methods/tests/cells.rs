@@ -285,7 +285,7 @@ fn pauses_rates_and_places_of_a_load_of_ones_own_are_kept() {
     let (late, _) =
         run(spec(AccessManner { rate: Some(2000), ..AccessManner::default() }), Axes { secs: Some(1), ..timed });
     assert!((late.iops - 1000.0).abs() < 1.0 && late.latency.max_ns > 990_000_000, "{}", late.iops);
-    assert!(late.notes.iter().any(|note| note.contains("too slow for it")), "{:?}", late.notes);
+    assert!(late.notes.iter().any(|note| note.to_string().contains("too slow for it")), "{:?}", late.notes);
     let part = AccessManner { start: Some(1 << 30), len: Some(1 << 20), ..AccessManner::default() };
     let (_, asked) = run(spec(part), Axes { qd: Some(4), ..Axes::default() });
     assert!(asked.len() > 2000);
@@ -351,11 +351,15 @@ fn a_trace_too_fast_for_its_target_counts_the_requests_that_were_never_issued() 
     // not.
     let cut = played(WAITING_MAX + 1000);
     assert_eq!(cut.never_asked, 1003);
-    assert!(cut.notes.iter().any(|note| note.ends_with("1003 of 1049579 were never issued")), "{:?}", cut.notes);
+    assert!(
+        cut.notes.iter().any(|note| note.to_string().ends_with("1003 of 1049579 were never issued")),
+        "{:?}",
+        cut.notes
+    );
     // With one fewer, all requests are sent in the end.
     let whole = played(WAITING_MAX - 1);
     assert_eq!(whole.never_asked, 0);
-    assert!(!whole.notes.iter().any(|note| note.contains("never issued")), "{:?}", whole.notes);
+    assert!(!whole.notes.iter().any(|note| note.to_string().contains("never issued")), "{:?}", whole.notes);
     let json = |result| serde_json::to_value(result).unwrap();
     assert_eq!((&json(&cut)["never_asked"], json(&whole).get("never_asked")), (&1003.into(), None));
 }

@@ -4,8 +4,8 @@ mod noting;
 
 use noting::{Notes, Noting, RequestPlace};
 use openraid_methods::cell::{
-    footprint, measure, Axes, CellResult, CellSpec, Cycle, Direction, Effort, FileSet, FileStep, FileSystem, Flag,
-    Pattern, Subject,
+    footprint, measure, Axes, CellNote, CellResult, CellSpec, Cycle, Direction, Effort, FileSet, FileStep, FileSystem,
+    Flag, Pattern, Subject,
 };
 use openraid_methods::imitation::{file_sizes, GRAPH_REQUEST_BYTES, PLACE_BYTES};
 use openraid_methods::load::{one_size, AccessManner};
@@ -47,7 +47,8 @@ fn the_time_decides_how_long_a_stream_of_a_real_target_is_warmed_up_and_measured
         let seconds = u64::from(seconds);
         assert_eq!((result.elapsed_ns, result.requests), (seconds * 1_000_000_000, seconds * 1000));
         assert_eq!(asked.len() as u64, (seconds + warm) * 1000 + 4, "and those outstanding at the end");
-        assert_eq!(result.notes, [format!("warm-up: steady after {} requests and {warm}.000 s", warm * 1000)]);
+        let steady = format!("warm-up: steady after {} requests and {warm}.000 s", warm * 1000);
+        assert_eq!(result.notes, [CellNote::Other(steady)]);
     }
     let (result, _) = on_servers(1, true, &cell(Pattern::Sequential, axes, Effort::NORMAL));
     assert_eq!(result.reads.bytes, 2 << 30, "a simulated one stays in its zone");
@@ -60,11 +61,9 @@ fn a_real_target_whose_rate_still_changes_when_the_warm_up_ends_is_not_called_st
     let mut target = Noting::new(1, Nanos::from_millis(300), CAPACITY, false, &notes);
     let cell = cell(Pattern::ResponseTime, Axes::default(), Performance::real_effort(10));
     let result = measure(&mut target, &cell).unwrap();
-    assert!(
-        result.is_unsteady() && result.notes[0].starts_with("warm-up: NOT steady after 3 requests"),
-        "{:?}",
-        result.notes
-    );
+    let note = &result.notes[0];
+    assert!(matches!(note, CellNote::WarmUpUnsteady(length) if length.starts_with("after 3 requests")), "{note:?}");
+    assert!(result.is_unsteady() && !result.steady);
 }
 
 fn performance(methods: &[&str], effort: Effort, facts: &TargetFacts) -> Performance<'static> {
@@ -151,7 +150,11 @@ fn files_wait_for_an_imitated_host_on_simulated_targets_only() {
         let files = cell(Pattern::FcTest, axes, Effort::QUICK);
         let (real, _) = on_servers(1, false, &files);
         assert_eq!(real.elapsed_ns, real.requests * MS.get(), "{step}: one request after the other and nothing else");
-        assert!(real.notes.iter().any(|note| note.contains("no time of a host is added")), "{:?}", real.notes);
+        assert!(
+            real.notes.iter().any(|note| note.to_string().contains("no time of a host is added")),
+            "{:?}",
+            real.notes
+        );
         let (simulated, _) = on_servers(1, true, &files);
         assert_eq!(
             (simulated.requests, &simulated.reads, &simulated.writes),
@@ -159,7 +162,11 @@ fn files_wait_for_an_imitated_host_on_simulated_targets_only() {
         );
         // 414 files, each with at least 3.5 ms.
         assert!(simulated.elapsed_ns > real.elapsed_ns + 414 * 3_500_000, "{step}");
-        assert!(!simulated.notes.iter().any(|note| note.contains("time of a host")), "{:?}", simulated.notes);
+        assert!(
+            !simulated.notes.iter().any(|note| note.to_string().contains("time of a host")),
+            "{:?}",
+            simulated.notes
+        );
     }
 }
 
@@ -273,9 +280,9 @@ fn files_and_both_cycles_are_measured_on_a_file() {
         };
         assert!((1..24).contains(&asked.requests) && other.requests == 0, "{}: {}", asked.requests, short.identity());
         assert_eq!(asked.bytes, asked.requests * 4096);
-        let load = result.notes.iter().find_map(|note| note.strip_prefix("before: "));
+        let load = result.notes.iter().find_map(|note| note.to_string().strip_prefix("before: ").map(str::to_owned));
         assert_eq!(load.is_some(), before.is_some(), "{:?}", result.notes);
-        assert!(before.is_none_or(|name| load.is_some_and(|load| load.contains(name))), "{load:?}");
+        assert!(before.is_none_or(|name| load.as_deref().is_some_and(|load| load.contains(name))), "{load:?}");
     }
 }
 

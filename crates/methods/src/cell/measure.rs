@@ -10,9 +10,10 @@
 use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, TraceApp};
 use super::ceiling::{cached, flag, Ceiling, Flag};
 use super::error::CellError;
+use super::note::CellNote;
 use super::pattern::Pattern;
 use super::plan::CellPlan;
-use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare, NOT_STEADY};
+use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
 use super::spec::CellSpec;
 use super::steady::DIRTY_CHANGE_SHARE;
 use super::warm::{start_over, warm, warm_up, Warmth, WINDOW_REQUESTS};
@@ -91,7 +92,7 @@ pub(super) fn options(cell: &CellSpec, workers: u16, depth: u32) -> LoopOptions 
 
 /// Runs the load that another part of the suite had run before, if the cell belongs to a cycle of the order test. In
 /// the first cycle random loads come before sequential ones, in the second cycle after them.
-fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<String>) -> Result<(), CellError> {
+fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<CellNote>) -> Result<(), CellError> {
     let sequential = matches!(
         cell.pattern,
         Pattern::Sequential
@@ -132,7 +133,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     if cell.axes.after == Some(Recreated::Recreate) {
         target.make_again();
     }
-    notes.push(format!("before: {ended} requests of {} at depth 16", before.name()));
+    notes.push(CellNote::Other(format!("before: {ended} requests of {} at depth 16", before.name())));
     Ok(())
 }
 
@@ -157,7 +158,7 @@ fn source<T: Target + ?Sized>(target: &T, cell: &CellSpec, plan: &CellPlan) -> M
 fn pattern<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
-    mut notes: Vec<String>,
+    mut notes: Vec<CellNote>,
 ) -> Result<CellResult, CellError> {
     let (capacity, block) = (target.facts().capacity.get(), target.facts().block.get());
     let plan = CellPlan::of(cell, capacity, block)?;
@@ -212,9 +213,8 @@ fn pattern<T: Target + ?Sized>(
     let taken = measured.absorbed(target, &recorder);
     if simulated && -taken > 1.0 / DIRTY_CHANGE_SHARE as f64 {
         let percent = -taken * 100.0;
-        notes.push(format!(
-            "caches: {NOT_STEADY}: the drives wrote {percent:.0} % more than the load, which was in caches before"
-        ));
+        let more = format!("the drives wrote {percent:.0} % more than the load, which was in caches before");
+        notes.push(CellNote::CachesUnsteady(more));
     }
     let mut result = measured.end(target, cell, recorder, notes)?;
     result.flags.extend(cached(taken, |percent| Flag::StillInCaches { percent }));
@@ -300,7 +300,11 @@ pub(super) fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
 
 /// The file-copy test on two partitions of 32 GB, or smaller ones on a smaller target. A real target has a real host
 /// whose own time counts, so no host is imitated there.
-fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<String>) -> Result<CellResult, CellError> {
+fn files<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    mut notes: Vec<CellNote>,
+) -> Result<CellResult, CellError> {
     let step = cell.axes.step.unwrap_or(match cell.axes.op {
         Some(Direction::Read) => FileStep::Read,
         _ => FileStep::Create,
@@ -317,11 +321,11 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
     let bytes: u64 = sizes.iter().sum();
     if bytes < whole {
         let count = sizes.len();
-        notes.push(format!(
-            "SCALED: {count} files of {} in all; the whole set needs a target of {}",
+        notes.push(CellNote::Scaled(format!(
+            "{count} files of {} in all; the whole set needs a target of {}",
             Bytes(bytes).readable(),
             Bytes(8 * whole).readable()
-        ));
+        )));
     }
     if partition < 4 * bytes || partition < PARTITION_LEAST {
         let least = Bytes((8 * bytes).max(2 * PARTITION_LEAST));
@@ -341,7 +345,7 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
         files_before(target, cell, partition, &mut notes)?;
     }
     if !simulated {
-        notes.push(REAL_HOST.into());
+        notes.push(CellNote::Other(REAL_HOST.into()));
     }
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(1);
@@ -352,7 +356,7 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
     let mut result = measured.end(target, cell, recorder, notes)?;
     // The rate of the files' data without metadata. A copy counts its bytes once.
     result.mbps = bytes as f64 * 1e3 / result.elapsed_ns.max(1) as f64;
-    result.notes.push(format!("{bytes} bytes of files"));
+    result.notes.push(CellNote::Other(format!("{bytes} bytes of files")));
     Ok(result)
 }
 
@@ -362,7 +366,7 @@ fn files_before<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
     partition: u64,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<CellNote>,
 ) -> Result<(), CellError> {
     let spec = load::one_size("files", crate::imitation::PIECE_BYTES, 0, 0);
     let zone = load::Zone { start: partition / 4 * 3, len: partition / 4 };
@@ -378,7 +382,7 @@ fn files_before<T: Target + ?Sized>(
 }
 
 /// The positions of the transfer graph, each measured separately.
-fn graph<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>) -> Result<CellResult, CellError> {
+fn graph<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<CellNote>) -> Result<CellResult, CellError> {
     let capacity = target.facts().capacity.get();
     if capacity < 4 * PLACE_BYTES {
         return Err(CellError::NotApplicable(format!(
@@ -420,7 +424,7 @@ fn graph<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>
 fn application<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
-    mut notes: Vec<String>,
+    mut notes: Vec<CellNote>,
 ) -> Result<CellResult, CellError> {
     let app = cell.axes.app.unwrap_or(TraceApp::Winmark99);
     let (fs, users) = (cell.axes.fs.unwrap_or(FileSystem::Ntfs), cell.axes.users.unwrap_or(1));
@@ -439,14 +443,14 @@ fn application<T: Target + ?Sized>(
         return Err(CellError::NotApplicable(reason));
     };
     if !facts.simulated {
-        notes.push(format!("imitated: {REAL_HOST}"));
+        notes.push(CellNote::Other(format!("imitated: {REAL_HOST}")));
     }
     if scale < WHOLE_SESSION {
         let percent = scale as f64 / 10.0;
-        notes.push(format!(
-            "SCALED: working sets have {percent:.1} % of their size; the whole needs {}",
+        notes.push(CellNote::Scaled(format!(
+            "working sets have {percent:.1} % of their size; the whole needs {}",
             Bytes(room).readable()
-        ));
+        )));
     }
     // The requests of an application do not depend on the array or its cache, so the work is the same for all.
     let seed = openraid_sim::random::mix(cell.seed ^ super::spec::digest(app.word()));
@@ -458,7 +462,7 @@ fn application<T: Target + ?Sized>(
         let stop = Stop { requests: WINDOW_REQUESTS, at: Instant::NEVER };
         begun += closed.run(target, &mut session, stop, Some(&mut start))?;
     }
-    notes.push(format!("imitated: {begun} requests for the start are not counted"));
+    notes.push(CellNote::Other(format!("imitated: {begun} requests for the start are not counted")));
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(users);
     let stop = Stop { requests: APPLICATION_REQUESTS, at: Instant::NEVER };
@@ -502,7 +506,7 @@ impl Measured {
         target: &T,
         cell: &CellSpec,
         recorder: Recorder,
-        notes: Vec<String>,
+        notes: Vec<CellNote>,
     ) -> Result<CellResult, CellError> {
         let elapsed = target.now().since(self.at).get();
         let per_second = |amount: f64| if elapsed == 0 { 0.0 } else { amount * 1e9 / elapsed as f64 };
@@ -557,7 +561,8 @@ impl Measured {
             flag(&mut result, &[link]);
         }
         if result.errors > 0 {
-            result.notes.push(format!("{} requests FAILED and are not counted", result.errors));
+            let failed = format!("{} requests FAILED and are not counted", result.errors);
+            result.notes.push(CellNote::Other(failed));
         }
         Ok(result)
     }

@@ -3,6 +3,7 @@
 
 use super::error::CellError;
 use super::measure::{read_only, Measured};
+use super::note::CellNote;
 use super::plan::CellPlan;
 use super::result::CellResult;
 use super::spec::CellSpec;
@@ -32,7 +33,7 @@ pub fn replay<T: Target + ?Sized>(
     let end = trace.length() + Nanos(1);
     let run = load::run_open(target, &mut trace.arrivals(), Nanos::ZERO, end, room as usize, &mut recorder)?;
     let all = trace.records().len();
-    let mut notes = vec![format!("{all} requests of a trace of {}", trace.length())];
+    let mut notes = vec![CellNote::Other(format!("{all} requests of a trace of {}", trace.length()))];
     notes.extend(too_slow(run.late, room));
     let result = measured.end(target, cell, recorder, notes)?;
     Ok(cut_off(result, run, all as u64))
@@ -46,20 +47,20 @@ pub fn replay_outstanding(trace: &RequestTrace) -> u32 {
     u32::try_from(most).expect("at most 4096")
 }
 
-fn too_slow(late: u64, room: u32) -> Option<String> {
+fn too_slow(late: u64, room: u32) -> Option<CellNote> {
     let words = format!("{room} were outstanding at times and others had to wait; the target is too slow for it");
-    (late > 0).then_some(words)
+    (late > 0).then_some(CellNote::Other(words))
 }
 
 /// The result of an open loop that ended or was given up; `all` is the number of scheduled requests.
 fn cut_off(mut result: CellResult, run: OpenRun, all: u64) -> CellResult {
     if let Some(after) = run.cut_off {
         result.never_asked = all.saturating_sub(run.came).max(1);
-        result.notes.push(format!(
+        result.notes.push(CellNote::Other(format!(
             "CUT OFF after {after}: {WAITING_MAX} requests were waiting by then, and the target was asked for no more; {} \
              of {all} were never issued",
             result.never_asked
-        ));
+        )));
     }
     result
 }
@@ -80,7 +81,7 @@ pub(super) fn paced<T: Target + ?Sized>(
     cell: &CellSpec,
     plan: &CellPlan,
     rate: u32,
-    mut notes: Vec<String>,
+    mut notes: Vec<CellNote>,
 ) -> Result<CellResult, CellError> {
     let enough = u32::try_from(cell.effort.requests / u64::from(rate)).unwrap_or(u32::MAX).max(1);
     let seconds = cell.axes.secs.unwrap_or_else(|| enough.min(cell.effort.seconds_max));
@@ -94,7 +95,8 @@ pub(super) fn paced<T: Target + ?Sized>(
         load::run_open(target, &mut arrivals, Nanos::ZERO, end, room as usize, recorder)
     };
     run(target, warm, &mut Recorder::new(0))?;
-    notes.push(format!("open loop: {rate} requests come each second; {warm} s before are not counted"));
+    let begin = format!("open loop: {rate} requests come each second; {warm} s before are not counted");
+    notes.push(CellNote::Other(begin));
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(0);
     let ran = run(target, seconds, &mut recorder)?;

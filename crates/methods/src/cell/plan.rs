@@ -2,6 +2,7 @@
 
 use super::axes::{Axes, Direction, ZoneChoice};
 use super::error::CellError;
+use super::note::CellNote;
 use super::pattern::Pattern;
 use super::spec::CellSpec;
 use super::subject::Level;
@@ -104,11 +105,11 @@ impl CellPlan {
 }
 
 /// The note of a cell whose real target is too small for a zone of 32 GB, so that the zone is smaller.
-pub fn scaled(cell: &CellSpec, capacity: u64) -> Option<String> {
+pub fn scaled(cell: &CellSpec, capacity: u64) -> Option<CellNote> {
     let small = cell.axes.zone == Some(ZoneChoice::First32g) && cell.effort.is_a_time() && capacity <= FIRST_32G;
-    let reason =
-        format!("SCALED: the target holds {}; its first eighth stands for the first 32 GB", Bytes(capacity).readable());
-    small.then_some(reason)
+    let target = Bytes(capacity).readable();
+    let reason = format!("the target holds {target}; its first eighth stands for the first 32 GB");
+    small.then_some(CellNote::Scaled(reason))
 }
 
 /// The reason why the first 32 GB of a target are not a part of it.
@@ -250,7 +251,7 @@ mod tests {
         // A real target uses a part in proportion to its size, and a note says so.
         let real = CellSpec { effort: crate::review::Performance::real_effort(10), ..cell.clone() };
         assert_eq!(CellPlan::of(&real, 512 << 20, 512).unwrap().zone, Zone { start: 0, len: 64 << 20 });
-        assert!(scaled(&real, 512 << 20).unwrap().starts_with("SCALED") && scaled(&cell, 512 << 20).is_none());
+        assert!(matches!(scaled(&real, 512 << 20), Some(CellNote::Scaled(_))) && scaled(&cell, 512 << 20).is_none());
         assert_eq!(scaled(&real, 64_000_000_000), None);
         let bs = Axes { bs: Some(4096), ..Axes::default() };
         assert!(matches!(plan("single", Pattern::FileServer, bs), Err(CellError::NotApplicable(_))));

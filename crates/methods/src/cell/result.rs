@@ -1,6 +1,7 @@
 //! The result of a cell.
 
 use super::ceiling::Flag;
+use super::note::CellNote;
 use super::spec::CellSpec;
 use crate::metrics::{Histogram, Slice, Tally};
 use crate::target::MEMBER_PARTS;
@@ -8,9 +9,6 @@ use serde::{Deserialize, Serialize};
 
 /// Percentiles of a summary.
 pub(crate) const PERCENTILES: [f64; 9] = [1.0, 5.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
-
-/// The note of a warm-up that reached its limit before the load was steady.
-pub(super) const NOT_STEADY: &str = "NOT steady";
 
 /// Latency in numbers. All times in nanoseconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
@@ -134,7 +132,8 @@ pub struct CellResult {
     /// Capacity of the target, bytes.
     pub capacity: u64,
     /// Notes of the run: how the load became steady, fallbacks.
-    pub notes: Vec<String>,
+    #[schema(value_type = Vec<String>)]
+    pub notes: Vec<CellNote>,
     /// Rate of a rebuild during the measurement, MB (10^6 bytes) of the new member each second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebuild_mbps: Option<f64>,
@@ -171,7 +170,7 @@ impl CellResult {
     /// Was the load not yet steady during the measurement? Then the figures may be too high or too low.
     #[must_use]
     pub fn is_unsteady(&self) -> bool {
-        !self.steady || self.notes.iter().any(|note| note.contains(NOT_STEADY))
+        !self.steady || self.notes.iter().any(CellNote::is_unsteady)
     }
 
     /// Latency of all requests, as a histogram.

@@ -11,8 +11,8 @@
 
 use super::error::CellError;
 use super::measure::{closed_loop, options};
+use super::note::CellNote;
 use super::plan::CellPlan;
-use super::result::NOT_STEADY;
 use super::spec::CellSpec;
 use super::steady::{Steadiness, DIRTY_CHANGE_SHARE};
 use crate::load::{self, ClosedLoop, LoadSource, Mixed, Stop};
@@ -43,7 +43,7 @@ pub(super) fn warm_up<T: Target + ?Sized>(
     cell: &CellSpec,
     plan: &CellPlan,
     source: &mut dyn LoadSource,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<CellNote>,
 ) -> Result<ClosedLoop, CellError> {
     let mut closed = closed_loop(cell, plan);
     let warmth = if plan.spec.writes() && holds_back(target, cell, &mut closed, source)? {
@@ -71,7 +71,7 @@ pub(super) fn start_over<T: Target + ?Sized>(
     plan: &CellPlan,
     source: &mut dyn LoadSource,
     mut before: ClosedLoop,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<CellNote>,
 ) -> Result<ClosedLoop, CellError> {
     before.drain(target, None)?;
     notes.clear();
@@ -82,7 +82,7 @@ pub(super) fn start_over<T: Target + ?Sized>(
 }
 
 /// Lets a simulated target write out its dirty data without any other load.
-fn drain_cache<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> Result<(), CellError> {
+fn drain_cache<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<CellNote>) -> Result<(), CellError> {
     let begun = target.now();
     while dirty_bytes(target) > 0 && target.now().since(begun) < DRAIN_MAX {
         let until = target.now() + WINDOW_LEAST;
@@ -91,7 +91,8 @@ fn drain_cache<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> R
         }
     }
     let took = target.now().since(begun);
-    notes.push(format!("cache drained to {} in {took}", Bytes(dirty_bytes(target)).readable()));
+    let left = Bytes(dirty_bytes(target)).readable();
+    notes.push(CellNote::Other(format!("cache drained to {left} in {took}")));
     Ok(())
 }
 
@@ -129,7 +130,7 @@ fn press<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
     plan: &CellPlan,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<CellNote>,
 ) -> Result<(), CellError> {
     let writes = plan.spec.lines().iter().map(|line| load::AccessLine { read: 0, ..*line }).collect();
     let spec = load::AccessSpec::new("press", writes).map_err(|error| CellError::Failed(error.to_string()))?;
@@ -152,7 +153,7 @@ fn press<T: Target + ?Sized>(
         before = now;
     }
     closed.drain(target, None)?;
-    notes.push(format!("cache filled by {total} writes"));
+    notes.push(CellNote::Other(format!("cache filled by {total} writes")));
     Ok(())
 }
 
@@ -182,7 +183,7 @@ pub(super) fn warm<T: Target + ?Sized>(
     closed: &mut ClosedLoop,
     source: &mut dyn LoadSource,
     outstanding: u32,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<CellNote>,
 ) -> Result<Warmth, CellError> {
     let begun = target.now();
     if let Some(seconds) = cell.axes.warm_s {
@@ -220,9 +221,8 @@ pub(super) fn warm<T: Target + ?Sized>(
         }
     }
     let took = target.now().since(begun);
-    let words = if steadiness.reached() { "steady" } else { NOT_STEADY };
     let unwritten = unwritten_text(steadiness.dirty, steadiness.all);
-    notes.push(format!("warm-up: {words} after {total} requests and {took}{unwritten}"));
+    notes.push(warmed_up(steadiness.reached(), format!("after {total} requests and {took}{unwritten}")));
     Ok(if !steadiness.reached() && steadiness.only_down() { Warmth::Emptying } else { Warmth::Done })
 }
 
@@ -234,7 +234,7 @@ fn warm_by_the_clock<T: Target + ?Sized>(
     seconds: u32,
     closed: &mut ClosedLoop,
     source: &mut dyn LoadSource,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<CellNote>,
 ) -> Result<(), CellError> {
     let begun = target.now();
     let window = Nanos::from_secs(u64::from(seconds)).get() / CLOCK_WINDOWS;
@@ -248,9 +248,18 @@ fn warm_by_the_clock<T: Target + ?Sized>(
         // The amount of dirty data of a real target is unknown.
         steadiness.window((0, 0), 0, per_second(ended, target.now().since(from)));
     }
-    let words = if steadiness.reached() && total > 0 { "steady" } else { NOT_STEADY };
-    notes.push(format!("warm-up: {words} after {total} requests and {}", target.now().since(begun)));
+    let took = target.now().since(begun);
+    notes.push(warmed_up(steadiness.reached() && total > 0, format!("after {total} requests and {took}")));
     Ok(())
+}
+
+/// The note of a warm-up and its length.
+fn warmed_up(steady: bool, length: String) -> CellNote {
+    if steady {
+        CellNote::Other(format!("warm-up: steady {length}"))
+    } else {
+        CellNote::WarmUpUnsteady(length)
+    }
 }
 
 fn per_second(requests: u64, time: Nanos) -> u64 {

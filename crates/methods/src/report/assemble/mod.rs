@@ -26,7 +26,7 @@ use super::data::{
     Absent, Chart, ChartAxis, Fact, FindingKind, Panel, ReportFinding, ReportSection, Review, Scale, Unit,
 };
 use super::findings;
-use crate::cell::{CellSpec, Effort, Flag, Pattern};
+use crate::cell::{CellNote, CellSpec, Effort, Flag, Pattern};
 use crate::method::{Method, ReportShape};
 use crate::metrics::Scheme;
 use crate::run::Measurement;
@@ -240,7 +240,7 @@ fn warnings(section: &mut ReportSection, all: &[&CellTrial]) {
 fn scaled(all: &[&CellTrial]) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();
     let notes = all.iter().filter_map(|trial| trial.outcome.result()).flat_map(|result| &result.notes);
-    for note in notes.filter_map(|note| note.strip_prefix("SCALED: ")) {
+    for note in notes.filter_map(CellNote::scaled) {
         let words = format!("a smaller set than in the reviews: {note}");
         match found.iter_mut().find(|(known, _)| *known == words) {
             Some((_, count)) => *count += 1,

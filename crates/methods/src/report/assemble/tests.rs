@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::cell::{
-    ArrayState, Axes, CacheMode, CellResult, Component, Cycle, Direction, Effort, MemberShare, Sample, Subject,
+    ArrayState, Axes, CacheMode, CellNote, CellResult, Component, Cycle, Direction, Effort, MemberShare, Sample,
+    Subject,
 };
 use crate::method::{find, Suite};
 use crate::metrics::Scheme;
@@ -216,7 +217,7 @@ fn a_real_target_that_differs_between_cycles_keeps_a_state_only_if_repetitions_s
             let slow = trial.spec.axes.cyc == Some(Cycle::Second) && trial.spec.axes.op == Some(Direction::Write);
             result.latency.mean_ns = if slow { 9e6 } else { 6e6 };
             if unsteady {
-                result.notes.push("warm-up: NOT steady after 10 requests and 1.000 s".into());
+                result.notes.push(CellNote::WarmUpUnsteady("after 10 requests and 1.000 s".into()));
             }
             trial.outcome = Measurement::Measured(Box::new(result));
         }
@@ -245,7 +246,7 @@ fn shares_of_a_healthy_array_leave_out_what_was_not_steady() {
             let mut result = result(&trial.spec, 100.0 * left);
             result.latency.mean_ns = 5e6;
             if all || is_write {
-                result.notes.push("warm-up: NOT steady after 10 requests and 1.000 s".into());
+                result.notes.push(CellNote::WarmUpUnsteady("after 10 requests and 1.000 s".into()));
             }
             trial.outcome = Measurement::Measured(Box::new(result));
         }
@@ -486,7 +487,7 @@ fn a_real_target_has_its_name_and_a_time_instead_of_requests() {
     let Some(method) = find("workstation") else { panic!("no method") };
     let trials = method.cells(&suite).into_iter().map(|spec| {
         let mut result = result(&spec, 100.0);
-        result.notes.push("warm-up: NOT steady after 5 requests".into());
+        result.notes.push(CellNote::WarmUpUnsteady("after 5 requests".into()));
         let reason = "the first 32 GB are all of it".into();
         let part = spec.axes.zone == Some(crate::cell::ZoneChoice::First32g);
         let absent = Measurement::Absent(Absence { not_applicable: true, reason });
@@ -570,7 +571,7 @@ fn cache_sweep(subjects: &[&str]) -> Chapter {
         let mib = trial.spec.axes.cache_mib.unwrap_or(0);
         let mut result = result(&trial.spec, [100.0, 150.0, 181.0, 185.0][mib.min(256).div_ceil(100) as usize]);
         if mib > 256 {
-            (result.iops, result.notes) = (135.0, vec!["warm-up: NOT steady after 9 requests".into()]);
+            (result.iops, result.notes) = (135.0, vec![CellNote::WarmUpUnsteady("after 9 requests".into())]);
         }
         trial.outcome = Measurement::Measured(Box::new(result));
     }
@@ -592,7 +593,7 @@ fn unsteady_results_are_marked_in_charts_and_tables() {
     let mut bars = chapter("response-time", &["single", "raid0x2"]);
     assert!(!render(&review("All", vec![], std::slice::from_ref(&bars), &[])).contains("A hollow mark or bar"));
     let mut doubtful = result(&bars.trials[0].spec, 100.0);
-    doubtful.notes = vec!["warm-up: NOT steady after 9 requests".into()];
+    doubtful.notes = vec![CellNote::WarmUpUnsteady("after 9 requests".into())];
     bars.trials[0].outcome = Measurement::Measured(Box::new(doubtful));
     assert_eq!(render(&review("All", vec![], &[bars], &[])).matches("class=\"bar hollow\"").count(), 1);
 }
@@ -605,7 +606,7 @@ fn a_ratio_with_a_side_that_was_not_steady_has_a_dagger_and_is_left_out_of_the_s
         let is_best = (cache, reads, depth) == (Some(CacheMode::WriteBack), Some(0), Some(1));
         let mut found = result(&trial.spec, if is_best { 900.0 } else { 100.0 });
         if is_best || (cache, reads, depth) == (Some(CacheMode::WriteThrough), Some(10), Some(1)) {
-            found.notes = vec!["warm-up: NOT steady after 9 requests".into()];
+            found.notes = vec![CellNote::WarmUpUnsteady("after 9 requests".into())];
         }
         trial.outcome = Measurement::Measured(Box::new(found));
     }
@@ -629,7 +630,7 @@ fn a_ratio_with_a_side_that_was_not_steady_has_a_dagger_and_is_left_out_of_the_s
 fn a_rating_of_depths_that_were_not_steady_is_none_itself() {
     let mut rated = chapter("file-server", &["single"]);
     let mut doubtful = result(&rated.trials[3].spec, 100.0);
-    doubtful.notes = vec!["warm-up: NOT steady after 9 requests".into()];
+    doubtful.notes = vec![CellNote::WarmUpUnsteady("after 9 requests".into())];
     rated.trials[3].outcome = Measurement::Measured(Box::new(doubtful));
     let found = section(&rated, &[]);
     let Chart::Bars(bars) = &found.panels[1].chart else { panic!("no bars") };
