@@ -1,6 +1,6 @@
 //! A result names the part that limits an array: the part with the highest load, whichever it is.
 
-use openraid_methods::cell::{run_cell, Axes, CacheMode, CellResult, CellSpec, Direction, Effort, Pattern};
+use openraid_methods::cell::{run_cell, Axes, CacheMode, CellResult, CellSpec, Direction, Effort, PartName, Pattern};
 use openraid_models::Library;
 
 fn result(system: &str, subject: &str, pattern: Pattern, axes: Axes) -> CellResult {
@@ -9,12 +9,12 @@ fn result(system: &str, subject: &str, pattern: Pattern, axes: Axes) -> CellResu
     run_cell(&Library::builtin(), &cell).unwrap_or_else(|error| panic!("{system} {subject}: {error}"))
 }
 
-fn share(result: &CellResult, name: &str) -> f64 {
-    result.components.iter().find(|part| part.name == name).map_or(0.0, |part| part.busy)
+fn share(result: &CellResult, name: PartName) -> f64 {
+    result.busy(name).unwrap_or(0.0)
 }
 
 /// Checks that `name` is the limit, and that no other part is as close to its limit.
-fn limited_by(result: &CellResult, name: &str) {
+fn limited_by(result: &CellResult, name: PartName) {
     let limit = result.bottleneck().expect("a simulated machine tells");
     assert!(limit.name == name && limit.busy >= 0.95, "{name}: {:?}", result.components);
 }
@@ -33,7 +33,7 @@ fn every_data_path_is_named_where_it_makes_the_plateau() {
             // The rate shows that the path is the limit.
             let mbps = rate as f64 / 1e6;
             assert!((result.mbps / mbps - 1.0).abs() < 0.02, "{name} {op}: {} of {mbps} MB/s", result.mbps);
-            limited_by(&result, "data path");
+            limited_by(&result, PartName::DataPath);
         }
     }
     assert!(found > 0, "no profile has a data path");
@@ -49,11 +49,15 @@ fn a_data_path_is_distinguished_from_a_bus_with_two_directions() {
         ..Axes::default()
     };
     let result = result("3ware-8506-8", "raid0x4", Pattern::Sequential, axes);
-    limited_by(&result, "data path");
+    limited_by(&result, PartName::DataPath);
     let library = Library::builtin();
     let bus = library.bus("pcie1_x8").unwrap().read.value.0 as f64 / 1e6;
     let expected = result.mbps / bus;
-    assert!((share(&result, "bus") / expected - 1.0).abs() < 0.05, "{} of {expected}", share(&result, "bus"));
+    assert!(
+        (share(&result, PartName::Bus) / expected - 1.0).abs() < 0.05,
+        "{} of {expected}",
+        share(&result, PartName::Bus)
+    );
 }
 
 #[test]
@@ -68,7 +72,7 @@ fn the_port_of_an_expander_is_named_where_it_is_full_in_either_direction() {
             ..Axes::default()
         };
         let result = result("openraid-expander", "raid0x16", Pattern::Sequential, axes);
-        limited_by(&result, "channel");
+        limited_by(&result, PartName::Channel);
     }
 }
 
@@ -99,16 +103,16 @@ fn threads_of_the_host_that_are_full_are_named() {
     let library = Library::builtin();
     let most = 2e9 / library.host("win7-haswell").unwrap().read.value.0 as f64;
     assert!((result.iops / most - 1.0).abs() < 0.02, "{} of {most} requests/s", result.iops);
-    limited_by(&result, "worker");
-    assert!(share(&result, "host") < 0.6, "two of four processors: {:?}", result.components);
+    limited_by(&result, PartName::Worker);
+    assert!(share(&result, PartName::Host) < 0.6, "two of four processors: {:?}", result.components);
 }
 
 #[test]
 fn stripes_that_a_controller_puts_together_are_named_where_writes_wait_for_them() {
     let axes = Axes { rd: Some(0), qd: Some(64), ..Axes::default() };
     let result = result("3ware-9650se", "raid5x4", Pattern::Database, axes);
-    limited_by(&result, "open stripes");
+    limited_by(&result, PartName::OpenStripes);
     // An array without parity has no open stripes.
     let axes = Axes { rd: Some(0), qd: Some(64), ..Axes::default() };
-    assert_eq!(share(&self::result("3ware-9650se", "raid0x4", Pattern::Database, axes), "open stripes"), 0.0);
+    assert_eq!(share(&self::result("3ware-9650se", "raid0x4", Pattern::Database, axes), PartName::OpenStripes), 0.0);
 }

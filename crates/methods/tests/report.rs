@@ -278,7 +278,7 @@ impl Chance {
             return point;
         }
         let bus = MachinePart::Bus(self.words());
-        let part = self.pick(&[MachinePart::Drives, bus, MachinePart::Generator, MachinePart::Cache]);
+        let part = self.pick(&[MachinePart::Drives, bus, MachinePart::Generator, MachinePart::Parity]);
         let loads = vec![
             PartLoad { part, busy: self.share() * 1.1 },
             PartLoad { part: MachinePart::HostCpu, busy: self.value() },

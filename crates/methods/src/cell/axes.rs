@@ -43,6 +43,8 @@ macro_rules! words {
     };
 }
 
+pub(super) use words;
+
 words! {
     /// Which way the data goes.
     Direction {

@@ -11,6 +11,7 @@ use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, Tr
 use super::ceiling::{cached, flag, Ceiling, Flag};
 use super::error::CellError;
 use super::note::CellNote;
+use super::part::PartName;
 use super::pattern::Pattern;
 use super::plan::CellPlan;
 use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
@@ -578,7 +579,7 @@ fn shares(result: &mut CellResult, before: &TargetCounters, after: &TargetCounte
         let part = (0..MEMBER_PARTS.len()).rev().max_by_key(|part| worked(*part)).unwrap_or(0);
         result.members.push(MemberShare {
             busy: share(worked(part)),
-            part: MEMBER_PARTS[part].into(),
+            part: MEMBER_PARTS[part],
             reads: member.reads - old.reads,
             writes: member.writes - old.writes,
             sectors: member.sectors - old.sectors,
@@ -590,15 +591,17 @@ fn shares(result: &mut CellResult, before: &TargetCounters, after: &TargetCounte
         let busy = share(busy.get().saturating_sub(old));
         match result.components.iter_mut().find(|known| known.name == *name) {
             Some(known) => known.busy = known.busy.max(busy),
-            None => result.components.push(Component { name: (*name).into(), busy }),
+            None => result.components.push(Component { name: *name, busy }),
         }
     }
     // One slow member can be the limit of an array.
     let busiest = result.members.iter().map(|member| member.busy).reduce(f64::max);
-    if let Some(busy) = busiest.filter(|_| !after.components.iter().any(|(name, _)| *name == "members")) {
-        result.components.push(Component { name: "members".into(), busy });
+    if let Some(busy) = busiest.filter(|_| !after.components.iter().any(|(name, _)| *name == PartName::Members)) {
+        result.components.push(Component { name: PartName::Members, busy });
     }
-    result.components.sort_by(|one, two| two.busy.total_cmp(&one.busy).then_with(|| one.name.cmp(&two.name)));
+    result
+        .components
+        .sort_by(|one, two| two.busy.total_cmp(&one.busy).then_with(|| one.name.word().cmp(two.name.word())));
     result.host_cpu = after.host.map(|host| {
         let busy = host.get() - before.host.map_or(0, Nanos::get);
         if elapsed == 0 {

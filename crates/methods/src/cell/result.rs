@@ -2,9 +2,9 @@
 
 use super::ceiling::Flag;
 use super::note::CellNote;
+use super::part::{MemberPart, PartName};
 use super::spec::CellSpec;
 use crate::metrics::{Histogram, Slice, Tally};
-use crate::target::MEMBER_PARTS;
 use serde::{Deserialize, Serialize};
 
 /// Percentiles of a summary.
@@ -44,14 +44,15 @@ impl LatencySummary {
 }
 
 /// The work of one member during the measurement.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MemberShare {
     /// Share of the time in which its busiest part worked: the medium (arm and platters, or the mean of the dies), its
     /// firmware, its controller's data path, its link.
     pub busy: f64,
     /// The name of that part: `medium`, `firmware`, `path`, `link`.
-    #[serde(default)]
-    pub part: String,
+    #[serde(default = "medium")]
+    #[schema(value_type = String)]
+    pub part: MemberPart,
     /// Number of read commands that it completed.
     pub reads: u64,
     /// Number of write commands that it completed.
@@ -74,7 +75,8 @@ pub struct WorkerShare {
 pub struct Component {
     /// `members` (the busiest), `bus`, `data path` (the controller's own), `controller`, `xor`, `host` (all its processors), `worker` (the
     /// busiest thread of it), `channel`, `journal` (a command is at a device of it), `open stripes` (all that the controller puts together at once are in work).
-    pub name: String,
+    #[schema(value_type = String)]
+    pub name: PartName,
     /// Share of the time in which it worked.
     pub busy: f64,
 }
@@ -152,6 +154,10 @@ pub struct CellResult {
     pub never_asked: u64,
 }
 
+const fn medium() -> MemberPart {
+    MemberPart::Medium
+}
+
 const fn yes() -> bool {
     true
 }
@@ -187,11 +193,17 @@ impl CellResult {
         self.components.first()
     }
 
-    /// The busiest part of the busiest member, if that part is not the medium.
+    /// The load of a part of the machine, if the target reports it.
     #[must_use]
-    pub fn member_part(&self) -> Option<&str> {
+    pub fn busy(&self, name: PartName) -> Option<f64> {
+        self.components.iter().find(|part| part.name == name).map(|part| part.busy)
+    }
+
+    /// If the part is the members: the busiest part of the busiest member, unless that is the medium.
+    #[must_use]
+    pub fn member_part(&self, name: PartName) -> Option<MemberPart> {
         let busiest = self.members.iter().max_by(|one, two| one.busy.total_cmp(&two.busy))?;
-        Some(busiest.part.as_str()).filter(|part| !part.is_empty() && *part != MEMBER_PARTS[0])
+        Some(busiest.part).filter(|part| name == PartName::Members && *part != MemberPart::Medium)
     }
 
     /// Reads of members for each write of the host.

@@ -46,7 +46,7 @@ impl Energy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{machine_spec, run_cell, CellSpec, Effort, MemberShare, Pattern};
+    use crate::cell::{machine_spec, run_cell, CellSpec, Effort, MemberPart, MemberShare, Pattern};
     use openraid_models::Library;
 
     #[test]
@@ -58,7 +58,7 @@ mod tests {
         let power = spec.drives[0].power.clone().expect("the profile has it");
         let (idle, busy) = (power.idle.value as f64 / 1e3, power.busy.value as f64 / 1e3);
         let mut result = run_cell(&library, &cell).unwrap();
-        let member = |busy: f64| MemberShare { busy, ..MemberShare::default() };
+        let member = |busy: f64| MemberShare { busy, part: MemberPart::Medium, reads: 0, writes: 0, sectors: 0 };
         result.members = vec![member(1.0), member(0.5)];
         result.capacity = 2_000_000_000_000;
         let energy = Energy::of(&spec, &result).unwrap();

@@ -3,7 +3,7 @@
 
 use super::pairs::gain;
 use super::{merit, speed, Gain, Speed};
-use crate::cell::CellResult;
+use crate::cell::{CellResult, PartName};
 use serde::Serialize;
 
 /// The effect of a level's journal.
@@ -23,7 +23,7 @@ impl JournalEffect {
     pub(super) fn of(healthy: &CellResult, bare: &[Option<CellResult>], base: &[Option<f64>]) -> Option<Self> {
         let first = bare.first()?.as_ref()?;
         let pairs = base.iter().zip(bare).filter_map(|(base, bare)| Some(((*base)?, merit(bare.as_ref()?))));
-        let busy = healthy.components.iter().find(|part| part.name == "journal").map_or(0.0, |part| part.busy);
+        let busy = healthy.busy(PartName::Journal).unwrap_or(0.0);
         Some(Self { without: speed(first), gain: gain(pairs), busy })
     }
 }
@@ -87,7 +87,7 @@ mod tests {
         let most = f64::from(depth) / (2.0 * service);
         assert!(found.iops <= most, "{} of {most}", found.iops);
         let limit = found.bottleneck().unwrap();
-        assert!(limit.name == "journal" && limit.busy > 0.95, "{:?}", found.components);
+        assert!(limit.name == PartName::Journal && limit.busy > 0.95, "{:?}", found.components);
     }
 
     #[test]

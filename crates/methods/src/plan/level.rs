@@ -163,8 +163,8 @@ impl PlanRequest {
 /// The part that limits a run.
 fn bottleneck(healthy: &CellResult) -> Option<Bottleneck> {
     healthy.bottleneck().map(|part| Bottleneck {
-        part: part.name.clone(),
-        of_members: healthy.member_part().filter(|_| part.name == "members").map(Into::into),
+        part: part.name,
+        of_members: healthy.member_part(part.name),
         busy: part.busy,
     })
 }

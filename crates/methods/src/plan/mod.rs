@@ -19,7 +19,9 @@ mod run;
 mod sure;
 mod values;
 
-use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Effort, Flag, Level, Pattern, Subject};
+use crate::cell::{
+    ArrayState, Axes, CellResult, CellSpec, Effort, Flag, Level, MemberPart, PartName, Pattern, Subject,
+};
 use crate::reader::RequestTrace;
 use serde::Serialize;
 use std::sync::Arc;
@@ -96,9 +98,11 @@ pub struct CacheSize {
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Bottleneck {
     /// The name of the part: `members`, `bus`, `controller`, `xor`, `host` or another one.
-    pub part: String,
+    #[schema(value_type = String)]
+    pub part: PartName,
     /// If the members are the limit: their busiest part, unless that is the medium.
-    pub of_members: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub of_members: Option<MemberPart>,
     /// Share of the time in which it works, 0 to 1.
     pub busy: f64,
 }

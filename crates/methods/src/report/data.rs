@@ -388,8 +388,6 @@ pub enum MachinePart {
     OpenStripes,
     /// The busiest thread of the host.
     Worker,
-    /// The write cache: share of the time in which it had no free space.
-    Cache,
     /// The host's processor.
     HostCpu,
     /// The load generator itself. Then the generator limits the result, and not the array.
@@ -406,7 +404,6 @@ impl fmt::Display for MachinePart {
             Self::DataPath => f.write_str("the controller's data path"),
             Self::OpenStripes => f.write_str("the number of stripes that the controller puts together at once"),
             Self::Worker => f.write_str("a thread of the host"),
-            Self::Cache => f.write_str("the write cache"),
             Self::HostCpu => f.write_str("the host's processor"),
             Self::Generator => f.write_str("the load generator"),
         }

@@ -8,6 +8,7 @@ use super::choice::{Choice, Destruction};
 use super::frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
 use super::link::link_mbps;
 use super::{BedLine, BedName, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
+use crate::cell::PartName;
 use openraid_sys::{
     clock, Completed, Direct, EngineOptions, IoEngine, IoError, MemberError, MemberFile, MemberSlot, Operation,
     OperationKind, Use, WaitMode,
@@ -223,6 +224,10 @@ impl Target for BlockTarget {
 
     fn counters(&self) -> Option<TargetCounters> {
         let time = clock::thread_cpu();
-        Some(TargetCounters { host: Some(time), components: vec![("generator", time)], ..TargetCounters::default() })
+        Some(TargetCounters {
+            host: Some(time),
+            components: vec![(PartName::Generator, time)],
+            ..TargetCounters::default()
+        })
     }
 }

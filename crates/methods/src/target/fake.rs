@@ -2,6 +2,7 @@
 //! one queue. It is used to test the generator alone.
 
 use super::{HostIo, IoDone, MemberWork, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
+use crate::cell::PartName;
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant, Nanos};
 use std::cmp::Reverse;
@@ -113,7 +114,7 @@ impl Target for QueueServers {
     }
 
     fn counters(&self) -> Option<TargetCounters> {
-        let components = vec![("members", self.counters.busy[0])];
+        let components = vec![(PartName::Members, self.counters.busy[0])];
         Some(TargetCounters { members: vec![self.counters], components, ..TargetCounters::default() })
     }
 }

@@ -25,6 +25,7 @@ pub use remote::NbdTarget;
 pub use simulated::SimTarget;
 pub(crate) use simulated::{shared_way, ssd_state};
 
+use crate::cell::{MemberPart, PartName};
 use openraid_units::{Bytes, Instant, Nanos};
 use std::fmt;
 
@@ -55,7 +56,7 @@ pub struct TargetCounters {
     /// Each member.
     pub members: Vec<MemberWork>,
     /// Parts of the machine by name, with the time under load. If several parts have the same name, the busiest counts.
-    pub components: Vec<(&'static str, Nanos)>,
+    pub components: Vec<(PartName, Nanos)>,
     /// Time under load of the host's processor, over all workers.
     pub host: Option<Nanos>,
     /// Acknowledged bytes that are not yet written to members.
@@ -87,8 +88,10 @@ pub struct MemberWork {
     pub busy: [Nanos; MEMBER_PARTS.len()],
 }
 
-/// Parts of a member. If a model does not distinguish parts, only the first is used.
-pub const MEMBER_PARTS: [&str; 6] = ["medium", "firmware", "path", "path", "link", "link"];
+/// Parts of a member; data path and link have one for each direction. If a model does not distinguish parts, only the
+/// first is used.
+pub const MEMBER_PARTS: [MemberPart; 6] =
+    [MemberPart::Medium, MemberPart::Firmware, MemberPart::Path, MemberPart::Path, MemberPart::Link, MemberPart::Link];
 
 /// A target that accepts requests.
 pub trait Target {

@@ -1,6 +1,7 @@
 //! A target that does nothing: every request ends at once, so a load costs only the generator's own time.
 
 use super::{HostIo, IoDone, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
+use crate::cell::PartName;
 use openraid_sys::clock;
 use openraid_units::{Bytes, Instant};
 use std::time::Duration;
@@ -57,6 +58,10 @@ impl Target for NullTarget {
 
     fn counters(&self) -> Option<TargetCounters> {
         let time = clock::thread_cpu();
-        Some(TargetCounters { host: Some(time), components: vec![("generator", time)], ..TargetCounters::default() })
+        Some(TargetCounters {
+            host: Some(time),
+            components: vec![(PartName::Generator, time)],
+            ..TargetCounters::default()
+        })
     }
 }

@@ -4,6 +4,7 @@ use super::block::RealOptions;
 use super::choice::Choice;
 use super::frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
 use super::{HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
+use crate::cell::PartName;
 use openraid_nbd::client::{
     ClientEvent, ClientHandshake, ClientOptions, ClientTransmission, Goal, Pending, PendingTable, ReplyEvent,
 };
@@ -339,7 +340,11 @@ impl Target for NbdTarget {
 
     fn counters(&self) -> Option<TargetCounters> {
         let time = clock::thread_cpu();
-        Some(TargetCounters { host: Some(time), components: vec![("generator", time)], ..TargetCounters::default() })
+        Some(TargetCounters {
+            host: Some(time),
+            components: vec![(PartName::Generator, time)],
+            ..TargetCounters::default()
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! A simulated machine as a target: the engine of the server, on models of all other parts.
 
 use super::{BedLine, BedName, HostIo, IoDone, Late, MemberWork, Target, TargetCounters, TargetError, TargetFacts};
-use crate::cell::Caches;
+use crate::cell::{Caches, PartName};
 use openraid_drives::{DriveState, Passing};
 use openraid_models::{BusProfile, DriveKind, Library, Rate};
 use openraid_sim::machine::{Machine, MachineCounters, MachineError, MachineSpec};
@@ -128,17 +128,25 @@ impl Target for SimTarget {
         let found = self.machine.counters();
         let each = |time: Nanos, count: u32| Nanos(time.get() / u64::from(count.max(1)));
         let host = each(found.host_processor, u32::try_from(found.host_threads.len()).expect("few processors"));
-        let mut components =
-            vec![("controller", each(found.processor, found.processors)), ("host", host), ("xor", found.parity)];
+        let mut components = vec![
+            (PartName::Controller, each(found.processor, found.processors)),
+            (PartName::Host, host),
+            (PartName::Xor, found.parity),
+        ];
         let paths = found.data_path.unwrap_or_default();
-        let groups = [("bus", &found.bus[..]), ("channel", &found.channels), ("worker", &found.host_threads)];
-        for (name, times) in groups.into_iter().chain(found.data_path.is_some().then_some(("data path", &paths[..]))) {
+        let groups = [
+            (PartName::Bus, &found.bus[..]),
+            (PartName::Channel, &found.channels),
+            (PartName::Worker, &found.host_threads),
+        ];
+        let path = found.data_path.is_some().then_some((PartName::DataPath, &paths[..]));
+        for (name, times) in groups.into_iter().chain(path) {
             components.extend(times.iter().map(|time| (name, *time)));
         }
-        components.extend(found.memory.map(|time| ("memory of the controller", time)));
-        components.extend(found.journal_busy.map(|busy| ("journal", busy)));
+        components.extend(found.memory.map(|time| (PartName::Memory, time)));
+        components.extend(found.journal_busy.map(|busy| (PartName::Journal, busy)));
         if found.open_stripes.is_some() {
-            components.push(("open stripes", found.cache.crowded));
+            components.push((PartName::OpenStripes, found.cache.crowded));
         }
         let member = |member: &openraid_sim::machine::MemberCounters| {
             let Passing { firmware, path, link } = member.passing;

@@ -147,7 +147,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         uncertain_values: uncertain(&library, &cell).map_err(refused)?.len(),
         range,
         reshape,
-        bottleneck: result.bottleneck().map(|part| part.name.as_str()),
+        bottleneck: result.bottleneck().map(|part| part.name.word()),
         result: &result,
         stories: &stories,
     };
@@ -233,8 +233,8 @@ fn text(body: &SimulationBody<'_>) -> String {
     ];
     let mut table = TextTable::new(&["PART", "BUSY"]).indented(2);
     for part in &result.components {
-        let of_members = result.member_part().filter(|_| part.name == "members");
-        let name = part.name.clone() + &of_members.map(|members| format!(" ({members})")).unwrap_or_default();
+        let of_members = result.member_part(part.name);
+        let name = part.name.to_string() + &of_members.map(|members| format!(" ({members})")).unwrap_or_default();
         table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());

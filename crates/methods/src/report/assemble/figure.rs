@@ -5,7 +5,7 @@ use super::super::data::{
 };
 use super::decisions::rates;
 use super::CellTrial;
-use crate::cell::{self, ArrayState, CellResult, CellSpec, Pattern};
+use crate::cell::{self, ArrayState, CellResult, CellSpec, PartName, Pattern};
 
 /// The kinds of figures of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,20 +119,19 @@ pub fn title(pattern: &Pattern) -> String {
 pub fn evidence(result: &CellResult) -> Evidence {
     let mut loads = Vec::new();
     for component in &result.components {
-        let part = match component.name.as_str() {
+        let part = match component.name {
             // Members are added below, also for real targets.
-            "members" => continue,
-            "controller" => MachinePart::ControllerCpu,
-            "xor" => MachinePart::Parity,
-            "host" => MachinePart::HostCpu,
-            "data path" => MachinePart::DataPath,
-            "open stripes" => MachinePart::OpenStripes,
-            "worker" => MachinePart::Worker,
-            "cache" => MachinePart::Cache,
-            "generator" => MachinePart::Generator,
-            "bus" => MachinePart::Bus("the host bus".into()),
-            "channel" => MachinePart::Bus("a channel to the drives".into()),
-            other => MachinePart::Bus(other.to_owned()),
+            PartName::Members => continue,
+            PartName::Controller => MachinePart::ControllerCpu,
+            PartName::Xor => MachinePart::Parity,
+            PartName::Host => MachinePart::HostCpu,
+            PartName::DataPath => MachinePart::DataPath,
+            PartName::OpenStripes => MachinePart::OpenStripes,
+            PartName::Worker => MachinePart::Worker,
+            PartName::Generator => MachinePart::Generator,
+            PartName::Bus => MachinePart::Bus("the host bus".into()),
+            PartName::Channel => MachinePart::Bus("a channel to the drives".into()),
+            PartName::Memory | PartName::Journal => MachinePart::Bus(component.name.to_string()),
         };
         loads.push(PartLoad { part, busy: component.busy });
     }

@@ -26,7 +26,7 @@ use super::data::{
     Absent, Chart, ChartAxis, Fact, FindingKind, Panel, ReportFinding, ReportSection, Review, Scale, Unit,
 };
 use super::findings;
-use crate::cell::{CellNote, CellSpec, Effort, Flag, Pattern};
+use crate::cell::{CellNote, CellSpec, Effort, Flag, PartName, Pattern};
 use crate::method::{Method, ReportShape};
 use crate::metrics::Scheme;
 use crate::run::Measurement;
@@ -225,7 +225,7 @@ fn warnings(section: &mut ReportSection, all: &[&CellTrial]) {
     let words = format!("ended early, as the target could not keep up: {never} requests were never issued");
     warn(cut().count(), &words);
     let generator = |result: &&crate::cell::CellResult| {
-        result.components.iter().any(|part| part.name == "generator" && part.busy >= findings::BUSY_LIMIT)
+        result.busy(PartName::Generator).is_some_and(|busy| busy >= findings::BUSY_LIMIT)
     };
     let count = results().filter(generator).count();
     warn(count, "reached the limit of the load generator, whose thread had no time left: the target may be faster");

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::cell::{
-    ArrayState, Axes, CacheMode, CellNote, CellResult, Component, Cycle, Direction, Effort, MemberShare, Sample,
-    Subject,
+    ArrayState, Axes, CacheMode, CellNote, CellResult, Component, Cycle, Direction, Effort, MemberPart, MemberShare,
+    PartName, Sample, Subject,
 };
 use crate::method::{find, Suite};
 use crate::metrics::Scheme;
@@ -31,8 +31,8 @@ fn result(spec: &CellSpec, iops: f64) -> CellResult {
         },
         errors: 0,
         workers: vec![],
-        members: vec![MemberShare { busy: 0.97, ..MemberShare::default() }],
-        components: vec![Component { name: "bus".into(), busy: 0.5 }],
+        members: vec![MemberShare { busy: 0.97, part: MemberPart::Medium, reads: 0, writes: 0, sectors: 0 }],
+        components: vec![Component { name: PartName::Bus, busy: 0.5 }],
         host_cpu: Some(0.1),
         reasons: vec![("ReadModifyWriteFewer".into(), 400), ("ReadModifyWriteForced".into(), 100)],
         slices: vec![],
@@ -507,7 +507,7 @@ fn a_real_target_has_its_name_and_a_time_instead_of_requests() {
 fn a_generator_without_time_left_is_a_warning() {
     let mut chapter = chapter("response-time", &["single"]);
     let mut busy = result(&chapter.trials[0].spec, 100.0);
-    busy.components = vec![Component { name: "generator".into(), busy: 0.95 }];
+    busy.components = vec![Component { name: PartName::Generator, busy: 0.95 }];
     chapter.trials[0].outcome = Measurement::Measured(Box::new(busy));
     let found = section(&chapter, &[]);
     let wanted =

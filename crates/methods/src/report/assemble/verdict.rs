@@ -9,7 +9,7 @@ use super::figure::{subject, Figure};
 use super::rated::rated;
 use super::tables::only;
 use super::{outstanding_axis, CellTrial, Chapter};
-use crate::cell::{ArrayState, CellResult, CellSpec, Direction, FileSystem, Flag, Pattern, ZoneChoice};
+use crate::cell::{ArrayState, CellResult, CellSpec, Direction, FileSystem, Flag, PartName, Pattern, ZoneChoice};
 use crate::metrics::Scheme;
 
 /// The share of reads at which the database is judged: that of the published load, rounded to ten percent.
@@ -226,7 +226,7 @@ const DOUBTS: [Doubt; 7] = [
     (|result| has(result, |flag| matches!(flag, Flag::PageCache)), "through this machine's page cache"),
     (|result| has(result, |flag| matches!(flag, Flag::FlushOwed { .. })), "with writes that only a flush made durable"),
     (
-        |result| result.components.iter().any(|part| part.name == "generator" && part.busy >= findings::BUSY_LIMIT),
+        |result| result.busy(PartName::Generator).is_some_and(|busy| busy >= findings::BUSY_LIMIT),
         "limited by the load generator",
     ),
 ];

@@ -1,6 +1,6 @@
 //! The advice of a plan: which level is faster, which part is the limit, and whether caches pay.
 
-use openraid_methods::cell::Level;
+use openraid_methods::cell::{Level, PartName};
 use openraid_methods::plan::{CacheSize, Gain, Lead, LevelPlan, Planned};
 use openraid_units::Bytes;
 
@@ -123,9 +123,11 @@ pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<Stri
     advice.extend(exchange(levels));
     advice.extend(scratch(levels, &safe));
     for plan in possible(levels) {
-        if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
-            let remedy = match part.part.as_str() {
-                "journal" => "a faster device for it brings more; more or faster drives bring nothing",
+        if let Some(part) =
+            plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != PartName::Members)
+        {
+            let remedy = match part.part {
+                PartName::Journal => "a faster device for it brings more; more or faster drives bring nothing",
                 _ => "more or faster drives bring nothing",
             };
             advice.push(format!("{}: the {} is the limit; {remedy}", plan.array, part.part));
@@ -214,9 +216,11 @@ fn journal(plan: &LevelPlan) -> Option<String> {
         "the journal changes little"
     };
     let limit = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY);
-    let reason = match limit.map(|part| part.part.as_str()) {
-        Some("journal") => format!("the limit is its device, which works for {:.0} % of the time", effect.busy * 100.0),
-        Some("members") => format!(
+    let reason = match limit.map(|part| part.part) {
+        Some(PartName::Journal) => {
+            format!("the limit is its device, which works for {:.0} % of the time", effect.busy * 100.0)
+        }
+        Some(PartName::Members) => format!(
             "the limit is the drives, which take no more of its data; its device works for {:.0} % of the time",
             effect.busy * 100.0
         ),

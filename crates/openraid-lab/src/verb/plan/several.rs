@@ -1,6 +1,6 @@
 //! Several machines in one answer: the gain of more drives, other drives and another bus.
 
-use openraid_methods::cell::mixed;
+use openraid_methods::cell::{mixed, PartName};
 use openraid_methods::plan::Planned;
 use openraid_units::Bytes;
 use serde::Deserialize;
@@ -61,7 +61,7 @@ struct Healthy {
 
 #[derive(Deserialize)]
 struct Part {
-    part: String,
+    part: PartName,
     busy: f64,
 }
 
@@ -83,7 +83,7 @@ fn machine(body: &MachinePlan) -> PlannedMachine {
             capacity: plan.capacity,
             healthy: Healthy { iops: plan.healthy.iops, mean_ms: plan.healthy.mean_ms },
             by_latency: plan.by_latency,
-            bottleneck: plan.bottleneck.as_ref().map(|part| Part { part: part.part.clone(), busy: part.busy }),
+            bottleneck: plan.bottleneck.as_ref().map(|part| Part { part: part.part, busy: part.busy }),
             loss: plan.loss.as_ref().map(|loss| LossRisk { five_years: loss.five_years }),
         })),
     };
@@ -188,7 +188,7 @@ fn more_drives(fewer: &PlannedMachine, more: &PlannedMachine) -> Vec<String> {
     let gain = |plan: &Possible| {
         let other = more.possible().find(|other| other.level() == plan.level())?;
         let percent = (other.merit() / plan.merit() - 1.0) * 100.0;
-        let limit = other.bottleneck.as_ref().filter(|part| part.part != "members");
+        let limit = other.bottleneck.as_ref().filter(|part| part.part != PartName::Members);
         let why = limit.map(|part| format!("; the {} is busy for {:.0} % of the time", part.part, part.busy * 100.0));
         let verdict = match percent {
             percent if percent < -DRIVES_PAY => "more drives cost speed",
@@ -252,9 +252,9 @@ pub(super) fn text(machines: &[PlannedMachine], across: &[String]) -> Vec<String
 mod tests {
     use super::*;
 
-    fn machine(drives: u16, bus: &str, iops: f64, part: &str) -> PlannedMachine {
+    fn machine(drives: u16, bus: &str, iops: f64, part: PartName) -> PlannedMachine {
         let array = format!("raid6x{drives}");
-        let bottleneck = Some(Part { part: part.into(), busy: 0.97 });
+        let bottleneck = Some(Part { part, busy: 0.97 });
         let (healthy, loss) = (Healthy { iops, mean_ms: 1.0 }, None);
         let plan = Possible { array: array.clone(), capacity: 1, healthy, by_latency: false, bottleneck, loss };
         let levels = vec![PlanLevel::Possible(Box::new(plan)), PlanLevel::Impossible {}];
@@ -270,11 +270,11 @@ mod tests {
     #[test]
     fn more_drives_on_a_full_bus_gain_nothing_and_another_bus_does() {
         let found = across(&[
-            machine(4, "dmi2", 100.0, "members"),
-            machine(6, "dmi2", 102.0, "bus"),
-            machine(6, "pcie3_x8", 153.0, "members"),
-            machine(6, "pcie3_x16", 151.0, "members"),
-            machine(8, "pcie3_x8", 128.0, "members"),
+            machine(4, "dmi2", 100.0, PartName::Members),
+            machine(6, "dmi2", 102.0, PartName::Bus),
+            machine(6, "pcie3_x8", 153.0, PartName::Members),
+            machine(6, "pcie3_x16", 151.0, PartName::Members),
+            machine(8, "pcie3_x8", 128.0, PartName::Members),
         ]);
         assert_eq!(
             found,
