@@ -40,6 +40,35 @@ impl Grade {
     }
 }
 
+/// The kind of statement that a claim makes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StatementKind {
+    /// A figure: it need not hold for other drives or block sizes.
+    Numeric,
+    /// Another kind, as the file names it: order, trend, ratio, ...
+    Other(String),
+}
+
+impl StatementKind {
+    const NUMERIC: &'static str = "numeric";
+
+    fn of(word: Option<String>) -> Self {
+        match word {
+            Some(word) if word == Self::NUMERIC => Self::Numeric,
+            word => Self::Other(word.unwrap_or_else(|| "other".into())),
+        }
+    }
+
+    /// The name in a claim.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Numeric => Self::NUMERIC,
+            Self::Other(word) => word,
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
     /// Its name, unique in the file.
@@ -50,8 +79,8 @@ pub struct Claim {
     pub workload: ClaimWorkload,
     /// Its subjects, for readers. Checks name their subjects themselves.
     pub subjects: Vec<String>,
-    /// Kind of statement: order, trend, ratio, ...
-    pub kind: String,
+    /// Kind of statement.
+    pub kind: StatementKind,
     /// The statement in words.
     pub statement: String,
     /// The expression.
@@ -212,7 +241,7 @@ impl Reader {
             system: self.text(fields, "system").unwrap_or_default(),
             workload: self.workload(fields),
             subjects: self.subjects(fields),
-            kind: self.remark(fields, "kind").unwrap_or_else(|| "other".into()),
+            kind: StatementKind::of(self.remark(fields, "kind")),
             statement: self.remark(fields, "statement").unwrap_or_default(),
             check: self.text(fields, "check").unwrap_or_default(),
             tolerance: self.tolerance(fields),

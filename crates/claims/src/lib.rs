@@ -31,7 +31,7 @@ pub mod summary;
 pub mod workload;
 
 pub use axes::{axis_named, Axis, AxisValue, AxisValueError, AxisValues, CLAIM_AXES};
-pub use claim::{read, Claim, ClaimFile, ClaimFileError, Grade};
+pub use claim::{read, Claim, ClaimFile, ClaimFileError, Grade, StatementKind};
 pub use decide::{decide, Decision};
 pub use evaluate::{evaluate, ClaimOutcome, ClaimVerdict, MeasuredValue};
 pub use language::{CheckError, CHECK_BYTES_MAX};

@@ -5,7 +5,7 @@
 //! an array). A reason must never be a verdict in disguise: a measured change counts.
 
 use crate::axes::{Axis, AxisValue};
-use crate::claim::Claim;
+use crate::claim::{Claim, StatementKind};
 use crate::evaluate::{evaluate_changed, ClaimOutcome, ClaimVerdict};
 use crate::fold::Mechanism;
 use crate::metric::{Metric, MetricCall, MetricTarget, Metrics};
@@ -261,7 +261,9 @@ fn excuse(claim: &Claim, change: Perturbation, calls: &[MetricCall]) -> Option<S
                 Some("it is about two drives".into())
             } else if drives <= narrower {
                 Some(format!("it compares arrays of {widest} drives with one of {narrower}"))
-            } else if claim.kind == "numeric" || numbers(&claim.check).any(|number| number == widest.to_string()) {
+            } else if claim.kind == StatementKind::Numeric
+                || numbers(&claim.check).any(|number| number == widest.to_string())
+            {
                 Some(figure(format!("{widest} drives")))
             } else {
                 None
@@ -270,7 +272,7 @@ fn excuse(claim: &Claim, change: Perturbation, calls: &[MetricCall]) -> Option<S
         Perturbation::HalfBlocks | Perturbation::DoubleBlocks => {
             if claim.quirk_param.as_deref().is_some_and(|quirk| quirk.ends_with("_kib")) {
                 Some("its cause is a length".into())
-            } else if claim.kind == "numeric" {
+            } else if claim.kind == StatementKind::Numeric {
                 Some(figure("this block size".into()))
             } else {
                 None

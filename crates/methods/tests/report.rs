@@ -328,7 +328,7 @@ impl Chance {
                 Chart::Bars(Bars { value, bars, formula: self.words() })
             }
             1 => {
-                let columns = (0..self.below(5)).map(|_| self.words()).collect();
+                let columns = (0..self.below(5)).map(|_| self.words().into()).collect();
                 let rows = (0..self.below(5)).map(|_| self.words()).collect();
                 let shares = (0..self.below(6)).map(|_| (0..self.below(6)).map(|_| self.value()).collect()).collect();
                 Chart::Heat(Heat { x: self.words(), y: self.words(), columns, rows, shares })
@@ -351,7 +351,7 @@ impl Chance {
             ReportRow { head: self.words(), level: Some(self.pick(&Level::ALL)), cells }
         });
         let rows = rows.collect();
-        let columns = (0..self.below(6)).map(|_| self.words()).collect();
+        let columns = (0..self.below(6)).map(|_| self.words().into()).collect();
         let notes = vec![self.words()];
         ReportTable { caption: self.words(), corner: self.words(), columns, rows, formula: self.words(), notes }
     }

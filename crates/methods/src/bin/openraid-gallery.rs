@@ -109,7 +109,7 @@ fn json(chapters: &[Chapter]) -> Result<String, String> {
             .iter()
             .map(|trial| serde_json::json!({ "cell": trial.spec, "outcome": trial.outcome }))
             .collect();
-        methods.insert(chapter.method.name.into(), cells.into());
+        methods.insert(chapter.method.name.word().into(), cells.into());
     }
     let mut text = serde_json::to_string(&methods).map_err(|error| error.to_string())?;
     text.push('\n');

@@ -43,7 +43,7 @@ macro_rules! words {
     };
 }
 
-pub(super) use words;
+pub(crate) use words;
 
 words! {
     /// Which way the data goes.

@@ -21,6 +21,7 @@ mod subject;
 mod warm;
 
 pub use accepted_axes::load_axes;
+pub(crate) use axes::words;
 pub use axes::{
     Axes, Axis, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp,
     ZoneChoice,

@@ -6,7 +6,7 @@
 mod cells;
 mod table;
 
-pub use table::{find, methods, rules, ReportShape, OWN};
+pub use table::{find, methods, rules, MethodName, ReportShape, OWN};
 
 use crate::cell::{Axes, CellSpec, Effort, Pattern, Subject};
 use crate::target::TargetFacts;
@@ -85,8 +85,8 @@ impl Method {
 pub struct Method {
     /// `M01`.
     pub id: &'static str,
-    /// `database`, the name on the command line.
-    pub name: &'static str,
+    /// The name on the command line.
+    pub name: MethodName,
     /// The title for readers.
     pub title: &'static str,
     /// The question that it answers.
@@ -167,7 +167,7 @@ mod tests {
         ids.extend(rules().iter().map(|(id, _)| (*id).to_owned()));
         let expected: BTreeSet<String> = (1..=33).map(|number| format!("M{number:02}")).collect();
         assert_eq!(ids, expected);
-        let names: BTreeSet<&str> = methods().iter().map(|method| method.name).collect();
+        let names: BTreeSet<MethodName> = methods().iter().map(|method| method.name).collect();
         assert_eq!(names.len(), methods().len());
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let cells = OWN.cells(&with_load);
         assert_eq!(cells.iter().map(|cell| cell.subject).collect::<Vec<_>>(), with_load.subjects);
         assert!(cells.iter().all(|cell| cell.pattern == Pattern::WebServer && cell.axes.qd == Some(4)));
-        assert!(OWN.cells(&suite()).is_empty() && find(OWN.name).is_some());
+        assert!(OWN.cells(&suite()).is_empty() && find(OWN.name.word()).is_some());
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! A table of all methods, and the rules that need no measurement of their own.
 
 use super::{cells, Method, TargetNeeds};
+use crate::cell::words;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The form in which a report shows the results of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +44,38 @@ pub enum ReportShape {
     Load,
 }
 
+words! {
+    /// The name of a method on the command line.
+    MethodName {
+        Database = "database",
+        RandomByBlock = "random-by-block",
+        ResponseTime = "response-time",
+        Sequential = "sequential",
+        MultiThreaded = "multi-threaded",
+        FileServer = "file-server",
+        WebServer = "web-server",
+        Workstation = "workstation",
+        FcTest = "fc-test",
+        FcSubset = "fc-subset",
+        TransferGraph = "transfer-graph",
+        Winmarks = "winmarks",
+        LowLevel = "low-level",
+        Applications = "applications",
+        BestOfSeven = "best-of-seven",
+        ColdRepetitions = "cold-repetitions",
+        WbWt = "wb-wt",
+        TwoCycles = "two-cycles",
+        RstJbod = "rst-jbod",
+        RstRaid = "rst-raid",
+        Latency = "latency",
+        CacheSizes = "cache-sizes",
+        Repeatability = "repeatability",
+        Degraded = "degraded",
+        First32Gb = "first-32-gb",
+        OwnLoad = "own-load",
+    }
+}
+
 const CONTROLLER: TargetNeeds = TargetNeeds::Remade(
     "the caches of a real target cannot be changed from here; they can be for arrays that the review makes (--members)",
 );
@@ -48,7 +83,7 @@ const CONTROLLER: TargetNeeds = TargetNeeds::Remade(
 const METHODS: &[Method] = &[
     Method {
         id: "M01",
-        name: "database",
+        name: MethodName::Database,
         title: "Database",
         question: "How many 8 KiB requests a second, by share of reads and queue depth?",
         needs: TargetNeeds::Writes,
@@ -57,7 +92,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M02",
-        name: "random-by-block",
+        name: MethodName::RandomByBlock,
         title: "Random read and write by block size",
         question: "What does the size of a random request cost?",
         needs: TargetNeeds::Reads,
@@ -66,7 +101,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M03",
-        name: "response-time",
+        name: MethodName::ResponseTime,
         title: "Response time",
         question: "How long does one sector at a random place take?",
         needs: TargetNeeds::Reads,
@@ -75,7 +110,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M04",
-        name: "sequential",
+        name: MethodName::Sequential,
         title: "Sequential read and write",
         question: "How fast is one stream, by the size of its requests?",
         needs: TargetNeeds::Reads,
@@ -84,7 +119,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M05",
-        name: "multi-threaded",
+        name: MethodName::MultiThreaded,
         title: "Multi-threaded read and write",
         question: "What do one to four streams get together?",
         needs: TargetNeeds::Reads,
@@ -93,7 +128,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M06",
-        name: "file-server",
+        name: MethodName::FileServer,
         title: "File-Server",
         question: "How does a file server's load grow with queue depth?",
         needs: TargetNeeds::Writes,
@@ -102,7 +137,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M07",
-        name: "web-server",
+        name: MethodName::WebServer,
         title: "Web-Server",
         question: "How does a web server's load grow with queue depth?",
         needs: TargetNeeds::Reads,
@@ -111,7 +146,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M08",
-        name: "workstation",
+        name: MethodName::Workstation,
         title: "Workstation",
         question: "How does a workstation's load grow with queue depth, on the whole array and on its first 32 GB?",
         needs: TargetNeeds::Writes,
@@ -120,7 +155,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M09",
-        name: "fc-test",
+        name: MethodName::FcTest,
         title: "Files: create, read, copy",
         question: "How fast are files of five sets made, read and copied?",
         needs: TargetNeeds::Writes,
@@ -129,7 +164,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M10",
-        name: "fc-subset",
+        name: MethodName::FcSubset,
         title: "Files: the three sets that are discussed",
         question: "How fast are files of three sets made, read and copied?",
         needs: TargetNeeds::Writes,
@@ -138,7 +173,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M11",
-        name: "transfer-graph",
+        name: MethodName::TransferGraph,
         title: "Transfer graph",
         question: "How fast is the array read from its beginning to its end?",
         needs: TargetNeeds::Reads,
@@ -147,7 +182,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M12",
-        name: "winmarks",
+        name: MethodName::Winmarks,
         title: "Disk WinMarks, imitated (High-End: 3 of 7 parts)",
         question: "What would the disk part of a day score, with office programs and with large ones?",
         needs: TargetNeeds::Writes,
@@ -156,7 +191,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M13",
-        name: "low-level",
+        name: MethodName::LowLevel,
         title: "Access time, rate, processor share",
         question: "What are the plain figures: access time, sequential rate, processor share?",
         needs: TargetNeeds::Reads,
@@ -165,7 +200,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M14",
-        name: "applications",
+        name: MethodName::Applications,
         title: "Application traces, imitated",
         question: "What does twice the cache bring to applications?",
         needs: CONTROLLER,
@@ -174,7 +209,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M15",
-        name: "best-of-seven",
+        name: MethodName::BestOfSeven,
         title: "Best of seven",
         question: "How far apart are seven runs of three tests, and which is the best?",
         needs: TargetNeeds::Writes,
@@ -183,7 +218,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M16",
-        name: "cold-repetitions",
+        name: MethodName::ColdRepetitions,
         title: "Three cold repetitions",
         question: "Does the same come out after a cold start?",
         needs: TargetNeeds::Remade(
@@ -194,7 +229,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M17",
-        name: "wb-wt",
+        name: MethodName::WbWt,
         title: "Write-back against write-through",
         question: "Where does the write cache help, and where does it harm?",
         needs: CONTROLLER,
@@ -203,7 +238,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M18",
-        name: "two-cycles",
+        name: MethodName::TwoCycles,
         title: "Two cycles in different order",
         question: "Does the order of the tests change their results?",
         needs: TargetNeeds::Writes,
@@ -212,7 +247,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M20",
-        name: "rst-jbod",
+        name: MethodName::RstJbod,
         title: "Drives side by side",
         question: "What do one to six drives get, each with a worker of its own?",
         needs: TargetNeeds::Drives(
@@ -223,7 +258,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M21",
-        name: "rst-raid",
+        name: MethodName::RstRaid,
         title: "Two workers on one array",
         question: "How does an array of SSDs grow with outstanding requests?",
         needs: TargetNeeds::Reads,
@@ -232,7 +267,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M23",
-        name: "latency",
+        name: MethodName::Latency,
         title: "Latency distribution",
         question: "How long do the fastest and the slowest requests take?",
         needs: TargetNeeds::Reads,
@@ -241,7 +276,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M29",
-        name: "cache-sizes",
+        name: MethodName::CacheSizes,
         title: "Cache-size sweep",
         question: "How much cache pays?",
         needs: CONTROLLER,
@@ -250,7 +285,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M30",
-        name: "repeatability",
+        name: MethodName::Repeatability,
         title: "Repeatability",
         question: "Is the response time the same in both cycles?",
         needs: TargetNeeds::Reads,
@@ -259,7 +294,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M31",
-        name: "degraded",
+        name: MethodName::Degraded,
         title: "Degraded and rebuilding",
         question: "How fast is the array while a drive is missing, and during the rebuild?",
         needs: TargetNeeds::Remade("drives of a real target are not pulled from here; those of an array that the review makes (--members) are"),
@@ -268,7 +303,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         id: "M32",
-        name: "first-32-gb",
+        name: MethodName::First32Gb,
         title: "The first 32 GB",
         question: "How much faster is an array that uses only the beginning of its drives?",
         needs: TargetNeeds::Writes,
@@ -280,7 +315,7 @@ const METHODS: &[Method] = &[
 /// The user's own load as a method. It has cells if the suite has such a load.
 pub static OWN: Method = Method {
     id: "OWN",
-    name: "own-load",
+    name: MethodName::OwnLoad,
     title: "A load of your own",
     question: "How is this load served?",
     needs: TargetNeeds::Reads,
@@ -316,5 +351,5 @@ pub fn rules() -> &'static [(&'static str, &'static str)] {
 #[must_use]
 pub fn find(word: &str) -> Option<&'static Method> {
     let mut all = METHODS.iter().chain([&OWN]);
-    all.find(|method| method.name == word || method.id.eq_ignore_ascii_case(word))
+    all.find(|method| method.name.word() == word || method.id.eq_ignore_ascii_case(word))
 }

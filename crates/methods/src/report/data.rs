@@ -212,8 +212,8 @@ pub struct ReportSubject {
     pub level: Level,
     /// Number of members.
     pub members: u16,
-    /// The difference from similar arrays: `degraded`, `write-through`, `measured`. Often empty.
-    pub variant: String,
+    /// The difference from similar arrays. Often empty.
+    pub variant: Variant,
     /// The name of a real target, which has no level. Mostly empty.
     pub name: String,
 }
@@ -222,13 +222,20 @@ impl ReportSubject {
     /// An array without a variant.
     #[must_use]
     pub const fn new(level: Level, members: u16) -> Self {
-        Self { level, members, variant: String::new(), name: String::new() }
+        Self { level, members, variant: Variant(Vec::new()), name: String::new() }
     }
 
     /// The same array with a variant.
     #[must_use]
-    pub fn variant(self, variant: impl Into<String>) -> Self {
+    pub fn variant(self, variant: impl Into<Variant>) -> Self {
         Self { variant: variant.into(), ..self }
+    }
+
+    /// The same array with another difference.
+    #[must_use]
+    pub fn different(mut self, difference: impl Into<String>) -> Self {
+        self.variant.add(difference);
+        self
     }
 
     /// The same array with a name of its own.
@@ -251,6 +258,44 @@ impl ReportSubject {
     }
 }
 
+/// The differences of an array from similar ones, in the order in which they are written: `degraded`, `write-through`,
+/// `measured`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variant(Vec<String>);
+
+impl Variant {
+    /// Has the array no difference?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a difference, unless it has no words.
+    pub fn add(&mut self, difference: impl Into<String>) {
+        self.0.extend([difference.into()].into_iter().filter(|words| !words.is_empty()));
+    }
+
+    /// All differences.
+    pub fn differences(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+/// One difference, or none if the text is empty.
+impl<T: Into<String>> From<T> for Variant {
+    fn from(difference: T) -> Self {
+        let mut variant = Self::default();
+        variant.add(difference);
+        variant
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
 /// Drives with names of their own are single drives too; a variant names them.
 impl From<cell::Subject> for ReportSubject {
     fn from(subject: cell::Subject) -> Self {
@@ -268,10 +313,7 @@ impl fmt::Display for ReportSubject {
             Level::Single => write!(f, "single")?,
             level => write!(f, "{} x{}", level.title(), self.members)?,
         }
-        if self.variant.is_empty() {
-            return Ok(());
-        }
-        write!(f, ", {}", self.variant)
+        self.variant.differences().try_for_each(|difference| write!(f, ", {difference}"))
     }
 }
 
@@ -491,11 +533,42 @@ pub struct Heat {
     /// Name of the vertical axis.
     pub y: String,
     /// Labels of the columns.
-    pub columns: Vec<String>,
+    pub columns: Vec<Heading>,
     /// Labels of the rows, lowest first.
     pub rows: Vec<String>,
     /// `shares[row][column]`, percent.
     pub shares: Vec<Vec<f64>>,
+}
+
+/// The heading of a column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heading {
+    /// A name, which is not broken over two lines if it is short.
+    pub name: String,
+    /// Words after it: a variant, a unit. Often empty.
+    pub more: String,
+}
+
+impl<T: Into<String>> From<T> for Heading {
+    fn from(name: T) -> Self {
+        Self { name: name.into(), more: String::new() }
+    }
+}
+
+impl Heading {
+    /// The heading for a subject.
+    #[must_use]
+    pub fn of(subject: &ReportSubject) -> Self {
+        let plain = ReportSubject { variant: Variant::default(), ..subject.clone() };
+        Self { name: plain.to_string(), more: subject.variant.to_string() }
+    }
+}
+
+impl fmt::Display for Heading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let comma = if self.more.is_empty() { "" } else { ", " };
+        write!(f, "{}{comma}{}", self.name, self.more)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -504,7 +577,7 @@ pub struct ReportTable {
     /// Heading of the first column.
     pub corner: String,
     /// Headings of the other columns.
-    pub columns: Vec<String>,
+    pub columns: Vec<Heading>,
     pub rows: Vec<ReportRow>,
     /// The formula of the numbers. Often empty.
     pub formula: String,

@@ -60,13 +60,13 @@ impl StyleKey {
         self.levels.push(subject.level);
         if !plain(subject) {
             self.members.push(subject.members);
-            self.variants.push(subject.variant.clone());
+            self.variants.push(subject.variant.to_string());
         }
     }
 
     fn pair(&self, subject: &ReportSubject) -> (usize, usize) {
         let members = self.members.iter().position(|&known| known == subject.members);
-        let variant = self.variants.iter().position(|known| *known == subject.variant);
+        let variant = self.variants.iter().position(|known| *known == subject.variant.to_string());
         (members.unwrap_or(0), variant.unwrap_or(0))
     }
 

@@ -3,7 +3,9 @@
 //! For a cell without a result, a note below the table gives the reason.
 
 use super::bars::sorted;
-use super::data::{AbsentPoint, Bars, Heat, LineChart, Point, ReportCell, ReportRow, ReportTable, Series, Unit};
+use super::data::{
+    AbsentPoint, Bars, Heading, Heat, LineChart, Point, ReportCell, ReportRow, ReportTable, Series, Unit,
+};
 use super::format::{change, drawable, number, ratio, tick, MISSING};
 use super::lines::spread;
 use super::markup::Markup;
@@ -13,6 +15,8 @@ use super::style::patch;
 const ROWS_MAX: usize = 24;
 /// Number of rows shown of a longer table, evenly spaced.
 const ROWS_PICKED: usize = 13;
+/// Maximum length of a name that is not broken over two lines.
+const TOGETHER_MAX: usize = 12;
 /// If runs differ by more than this share of the median, a note mentions the noise.
 pub const NOISE: f64 = 0.05;
 /// The mark of a result that was not steady.
@@ -42,9 +46,9 @@ pub fn of_lines(lines: &LineChart) -> ReportTable {
         ReportRow { head: tick(&lines.x, x), level: None, cells: lines.series.iter().map(|one| cell(one, x)).collect() }
     });
     ReportTable {
-        caption: heading(&lines.y.name, &lines.y.unit),
-        corner: heading(&lines.x.name, &lines.x.unit),
-        columns: lines.series.iter().map(|series| series.subject.to_string()).collect(),
+        caption: heading(&lines.y.name, &lines.y.unit).to_string(),
+        corner: heading(&lines.x.name, &lines.x.unit).to_string(),
+        columns: lines.series.iter().map(|series| Heading::of(&series.subject)).collect(),
         rows: rows.collect(),
         formula: String::new(),
         notes,
@@ -85,12 +89,13 @@ pub fn of_point(point: &Point) -> ReportCell {
 }
 
 /// A name with its unit after it.
-fn heading(name: &str, unit: &Unit) -> String {
-    match unit {
-        Unit::None | Unit::Bytes => name.to_owned(),
-        Unit::Percent => format!("{name}, %"),
-        Unit::Named(unit) => format!("{name}, {unit}"),
-    }
+fn heading(name: &str, unit: &Unit) -> Heading {
+    let unit = match unit {
+        Unit::None | Unit::Bytes => "",
+        Unit::Percent => "%",
+        Unit::Named(unit) => unit,
+    };
+    Heading { name: name.to_owned(), more: unit.to_owned() }
 }
 
 /// The numbers of a bar chart.
@@ -105,7 +110,7 @@ pub fn of_bars(bars: &Bars) -> ReportTable {
         ReportRow { head: bar.subject.to_string(), level: Some(bar.subject.level), cells }
     });
     ReportTable {
-        caption: heading(&bars.value.name, &bars.value.unit),
+        caption: heading(&bars.value.name, &bars.value.unit).to_string(),
         corner: "array".into(),
         columns: vec![heading(&bars.value.name, &bars.value.unit), "of the first".into()],
         rows: rows.collect(),
@@ -227,13 +232,12 @@ fn head(m: &mut Markup, table: &ReportTable) {
     });
 }
 
-/// A heading in which an array's name is not broken over two lines: `RAID 5 x4`, optionally with its variant.
-fn together(heading: &str) -> String {
-    let (array, rest) = heading.split_at(heading.find(", ").unwrap_or(heading.len()));
-    if array.chars().count() > 12 {
-        return heading.to_owned();
+/// A heading whose name is not broken over two lines if it is short, as `RAID 5 x4` is.
+fn together(heading: &Heading) -> String {
+    if heading.name.chars().count() > TOGETHER_MAX {
+        return heading.to_string();
     }
-    format!("{}{rest}", array.replace(' ', "\u{a0}"))
+    Heading { name: heading.name.replace(' ', "\u{a0}"), more: heading.more.clone() }.to_string()
 }
 
 fn draw_row(m: &mut Markup, row: &ReportRow, columns: usize, reasons: &[String]) {

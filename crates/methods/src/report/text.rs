@@ -217,7 +217,7 @@ fn column(table: &ReportTable, index: usize, reasons: &[String]) -> Vec<String> 
         Some(unsteady @ ReportCell::Unsteady { .. }) => format!("! {}", table::words(unsteady)),
         Some(other) => short(&table::words(other), CELL_MAX),
     };
-    let heading = short(&table.columns[index], CELL_MAX);
+    let heading = short(&table.columns[index].to_string(), CELL_MAX);
     [heading].into_iter().chain(table.rows.iter().map(|row| cell(row.cells.get(index)))).collect()
 }
 

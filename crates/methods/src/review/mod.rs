@@ -64,7 +64,7 @@ impl MethodOutcome {
         let trials: Vec<CellTrial> = cells.iter().map(CellOutcome::trial).collect();
         Self {
             id: method.id.into(),
-            name: method.name.into(),
+            name: method.name.word().into(),
             title: method.title.into(),
             question: method.question.into(),
             refusal: None,

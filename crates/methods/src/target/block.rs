@@ -58,9 +58,9 @@ impl BlockTarget {
         let usage = if destroy { Use::Exclusive } else { Use::ReadExclusive };
         let member = MemberFile::open(path, usage, Direct::Try).map_err(|error| match error {
             MemberError::Missing { .. } | MemberError::NotAMember { .. } => {
-                TargetError::Named { name: name.clone(), reason: reason(&name, &error) }
+                TargetError::Named { name: name.clone(), reason: reason(&error) }
             }
-            _ => wrong(reason(&name, &error)),
+            _ => wrong(reason(&error)),
         })?;
         let kernel = member.facts().clone();
         if kernel.size.bytes() < Bytes(u64::from(options.bytes_max)) {
@@ -128,7 +128,7 @@ fn described(error: &IoError) -> String {
 }
 
 /// The reason why a path is not a target, without its name. The reasons for members of arrays are worded for targets.
-fn reason(name: &str, error: &MemberError) -> String {
+fn reason(error: &MemberError) -> String {
     match error {
         MemberError::NotAMember { kind, .. } => {
             format!("this is {kind}; a target must be a regular file or a block device")
@@ -136,10 +136,7 @@ fn reason(name: &str, error: &MemberError) -> String {
         MemberError::Empty { size, .. } => {
             format!("only {size} long, too short to be measured; name another target")
         }
-        other => {
-            let text = other.to_string();
-            text.strip_prefix(&format!("{name}: ")).map_or(text.clone(), ToOwned::to_owned)
-        }
+        other => other.reason(),
     }
 }
 

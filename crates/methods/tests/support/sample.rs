@@ -118,7 +118,7 @@ fn ratio_table() -> ReportSection {
     let table = ReportTable {
         caption: "RAID 5 x4: requests per second with write-back over write-through".into(),
         corner: "reads".into(),
-        columns: DEPTHS.map(|depth| format!("depth {depth}")).into(),
+        columns: DEPTHS.map(|depth| format!("depth {depth}").into()).into(),
         rows: rows.collect(),
         formula: "ratio = IOPS(write-back) / IOPS(write-through)".into(),
         notes: vec![],
@@ -209,7 +209,7 @@ fn latency() -> ReportSection {
     let heat = Heat {
         x: "outstanding".into(),
         y: "latency".into(),
-        columns: DEPTHS.map(|depth| format!("{depth}")).into(),
+        columns: DEPTHS.map(|depth| format!("{depth}").into()).into(),
         rows: ["below 1 ms", "1 to 10 ms", "10 to 100 ms", "100 ms to 1 s", "above 1 s"].map(String::from).into(),
         shares: vec![
             vec![12.0, 4.0, 0.5, 0.0, 0.0],

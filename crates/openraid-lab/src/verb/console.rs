@@ -42,7 +42,7 @@ fn catalogue(library: &Library) -> Catalogue {
         choices: ChoicesModel {
             systems: library.controllers().map(|controller| of_head(&controller.head)).collect(),
             drives: library.drives().filter(is_real).map(|drive| of_head(&drive.head)).collect(),
-            methods: methods().iter().map(|method| choice((method.name, method.question))).collect(),
+            methods: methods().iter().map(|method| choice((method.name.word(), method.question))).collect(),
             loads: LOADS.into_iter().map(choice).collect(),
         },
         systems: library.controllers().flat_map(|controller| names(&controller.head)).collect(),

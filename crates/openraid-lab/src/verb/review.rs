@@ -288,8 +288,12 @@ fn guard(folder: &Path, target: &str, bed: Option<&[BedLine]>) -> Result<(), Fai
 }
 
 fn list(context: &Context) -> Exit {
-    let listed =
-        |method: &Method| Listed { id: method.id, name: method.name, title: method.title, question: method.question };
+    let listed = |method: &Method| Listed {
+        id: method.id,
+        name: method.name.word(),
+        title: method.title,
+        question: method.question,
+    };
     let body = MethodsBody {
         methods: methods().iter().chain([&OWN]).map(listed).collect(),
         rules: rules().iter().map(|(id, text)| Rule { id, text }).collect(),

@@ -244,7 +244,7 @@ fn text(claims: &[Claim], outcomes: &[ClaimOutcome]) -> String {
     let mut text = String::new();
     let mut groups: BTreeMap<(&str, &str), Vec<(&Claim, &ClaimOutcome)>> = BTreeMap::new();
     for (claim, outcome) in claims.iter().zip(outcomes) {
-        groups.entry((&claim.system, &claim.kind)).or_default().push((claim, outcome));
+        groups.entry((&claim.system, claim.kind.name())).or_default().push((claim, outcome));
     }
     for ((system, kind), members) in &groups {
         text.push_str(&format!("{system}, {kind}\n"));
@@ -291,7 +291,7 @@ fn counts(claims: &[Claim], outcomes: &[ClaimOutcome]) -> String {
     for (system, tally) in tally_by(claims, outcomes, |claim| claim.system.clone()) {
         row(&mut table, &system, &tally);
     }
-    for (kind, tally) in tally_by(claims, outcomes, |claim| claim.kind.clone()) {
+    for (kind, tally) in tally_by(claims, outcomes, |claim| claim.kind.name().to_owned()) {
         row(&mut table, &kind, &tally);
     }
     for (basis, tally) in tally_by(claims, outcomes, Basis::of) {

@@ -111,14 +111,9 @@ fn overlaid(
     for (words, here) in grouped(trials, |spec| axes_words(spec, &others)) {
         let there = partners(&here, second);
         let x: ChartAxis = outstanding_axis();
-        let named = |variant: &str| {
-            let variant = variant.to_owned();
-            move |spec: &CellSpec| {
-                let plain = subject(spec);
-                let words =
-                    if plain.variant.is_empty() { variant.clone() } else { format!("{}, {variant}", plain.variant) };
-                plain.variant(words)
-            }
+        let named = |side: &str| {
+            let side = side.to_owned();
+            move |spec: &CellSpec| subject(spec).different(&side)
         };
         let (first, second) = (
             lines_of(&here, x.clone(), place, figure, named(names.0)),

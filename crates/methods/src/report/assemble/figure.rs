@@ -92,15 +92,11 @@ pub fn subject(spec: &CellSpec) -> ReportSubject {
         let name = if label.is_empty() { &spec.system } else { &label };
         return ReportSubject::new(Level::Single, 1).named(name).variant(state);
     }
-    let words = |first: String| {
-        let all = [first, label.clone(), state.clone()];
-        all.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
-    };
     let title = match spec.subject {
         cell::Subject::Array { .. } | cell::Subject::Single => String::new(),
         drive => drive.title(),
     };
-    ReportSubject::from(spec.subject).variant(words(title))
+    ReportSubject::from(spec.subject).variant(title).different(label).different(state)
 }
 
 /// A pattern as a heading.

@@ -1,7 +1,7 @@
 //! The latency of requests: percentiles, distribution, and all figures of one load.
 
 use super::super::data::{
-    Better, Chart, ChartAxis, Heat, LineChart, Point, ReportSection, ReportSubject, Scale, Series, Unit,
+    Better, Chart, ChartAxis, Heading, Heat, LineChart, Point, ReportSection, ReportSubject, Scale, Series, Unit,
 };
 use super::super::format::{list, number};
 use super::curve::grouped;
@@ -169,7 +169,7 @@ fn heat(known: &[SubjectLatency]) -> Heat {
     }
     let first = rows.iter().position(|row| !empty(row)).unwrap_or(rows.len());
     let (names, shares) = rows.drain(first..).unzip();
-    let columns = known.iter().map(|one| one.subject.to_string()).collect();
+    let columns = known.iter().map(|one| Heading::of(&one.subject)).collect();
     Heat { x: "array".into(), y: "latency".into(), columns, rows: names, shares }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn answer_apart(review: &mut Review, chapters: &[Chapter]) {
 
 /// Both answers, or an empty text if the chart has subjects of one kind only.
 fn apart(chart: &Chart, simulated: &BTreeSet<String>) -> String {
-    let is_simulated = |subject: &ReportSubject| subject.variant.split(", ").any(|part| simulated.contains(part));
+    let is_simulated = |subject: &ReportSubject| subject.variant.differences().any(|label| simulated.contains(label));
     let part = |wanted: bool| -> Option<Chart> {
         let part = match chart {
             Chart::Lines(lines) => {

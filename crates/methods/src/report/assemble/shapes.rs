@@ -1,8 +1,8 @@
 //! The charts for each kind of method results.
 
 use super::super::data::{
-    Bar, Bars, Better, Chart, ChartAxis, LineChart, Point, ReportCell, ReportRow, ReportSection, ReportTable, Scale,
-    Series, Unit,
+    Bar, Bars, Better, Chart, ChartAxis, Heading, LineChart, Point, ReportCell, ReportRow, ReportSection, ReportTable,
+    Scale, Series, Unit,
 };
 use super::super::findings;
 use super::bed::formula;
@@ -181,7 +181,7 @@ fn ratings(trials: &[&CellTrial], pattern: &Pattern, where_: &str) -> Option<Rep
     (!known.is_empty()).then(|| ReportTable {
         caption: format!("{}{where_}: ratings by all formulas", title(pattern)),
         corner: "array".into(),
-        columns: known.iter().map(|(scheme, _)| scheme.name().to_owned()).collect(),
+        columns: known.iter().map(|(scheme, _)| scheme.name().into()).collect(),
         rows: rows.collect(),
         formula: "qN is IOPS at depth N".into(),
         notes: known.iter().map(|(scheme, _)| format!("{} = {}", scheme.name(), scheme.formula(pattern))).collect(),
@@ -284,7 +284,7 @@ pub fn files(section: &mut ReportSection, all: &[&CellTrial]) {
         section.tables.push(ReportTable {
             caption: format!("{}, {}: MB/s", fs_words(fs), step_words(step)),
             corner: "array".into(),
-            columns: sets.iter().map(|(set, _)| set_words(*set).to_owned()).collect(),
+            columns: sets.iter().map(|(set, _)| set_words(*set).into()).collect(),
             rows: rows.collect(),
             ..ReportTable::default()
         });
@@ -387,10 +387,11 @@ impl Program {
         Self { app, fs: spec.axes.fs, users: spec.axes.users.unwrap_or(1) }
     }
 
-    fn words(self) -> String {
-        let fs = self.fs.map_or(String::new(), |fs| format!(", {}", fs_words(fs)));
-        let users = if self.users == 1 { String::new() } else { format!(", {} users", self.users) };
-        format!("{}{fs}{users}", app_words(self.app))
+    fn heading(self) -> Heading {
+        let fs = self.fs.map(|fs| fs_words(fs).to_owned());
+        let users = (self.users != 1).then(|| format!("{} users", self.users));
+        let more: Vec<String> = fs.into_iter().chain(users).collect();
+        Heading { name: app_words(self.app).to_owned(), more: more.join(", ") }
     }
 }
 
@@ -436,7 +437,7 @@ fn application_table(all: &[&CellTrial]) -> Option<ReportTable> {
     (programs.len() > 1 && !rows.is_empty()).then(|| ReportTable {
         caption: "All programs: score, thousand bytes per second".into(),
         corner: "array".into(),
-        columns: programs.iter().map(|program| program.words()).collect(),
+        columns: programs.iter().map(|program| program.heading()).collect(),
         rows,
         formula: two_sizes(all)
             .map_or_else(String::new, |(less, more)| format!("gain = score({more} MiB) / score({less} MiB) - 1")),
@@ -451,7 +452,7 @@ pub fn scores(section: &mut ReportSection, all: &[&CellTrial]) {
     let both = two_sizes(all);
     let mut gains: Vec<(f64, String)> = Vec::new();
     for (program, trials) in grouped(all, Program::of) {
-        let name = program.words();
+        let name = program.heading().to_string();
         let sizes = grouped(&trials, |spec| spec.axes.cache_mib);
         let Some((_, largest)) = sizes.last() else { continue };
         let with = match sizes.as_slice() {

@@ -1,7 +1,7 @@
 //! Tables of a method's results: ratios, pairs that should be equal, states of an array.
 
 use super::super::data::{
-    Bar, Bars, Chart, ChartAxis, FindingKind, Point, ReportCell, ReportFinding, ReportRow, ReportSection,
+    Bar, Bars, Chart, ChartAxis, FindingKind, Heading, Point, ReportCell, ReportFinding, ReportRow, ReportSection,
     ReportSubject, ReportTable, Scale, Unit,
 };
 use super::super::findings;
@@ -26,9 +26,7 @@ const RATIO_DEPTHS: [u32; 3] = [1, 16, 256];
 pub fn ratios(section: &mut ReportSection, all: &[&CellTrial]) {
     let name = |spec: &CellSpec| {
         let mode = if spec.axes.cache == Some(CacheMode::WriteThrough) { "write-through" } else { "write-back" };
-        let plain = subject(spec);
-        let variant = if plain.variant.is_empty() { mode.into() } else { format!("{}, {mode}", plain.variant) };
-        plain.variant(variant)
+        subject(spec).different(mode)
     };
     for depth in RATIO_DEPTHS {
         let trials = only(all, |spec| spec.axes.qd.unwrap_or(1) == depth);
@@ -55,7 +53,7 @@ pub fn ratios(section: &mut ReportSection, all: &[&CellTrial]) {
         let table = ReportTable {
             caption: format!("{name}: requests per second with write-back over write-through"),
             corner: "reads".into(),
-            columns: depths.iter().map(|depth| format!("depth {depth}")).collect(),
+            columns: depths.iter().map(|depth| format!("depth {depth}").into()).collect(),
             rows: rows.collect(),
             formula: "ratio = IOPS(write-back) / IOPS(write-through)".into(),
             notes: Vec::new(),
@@ -178,7 +176,7 @@ pub fn best_runs(section: &mut ReportSection, all: &[&CellTrial]) {
         columns: tests
             .iter()
             .zip(&figures)
-            .map(|((pattern, _), figure)| heading(test_words(pattern), *figure))
+            .map(|((pattern, _), figure)| heading(test_words(pattern), *figure).into())
             .collect(),
         rows: rows.collect(),
         ..ReportTable::default()
@@ -263,7 +261,7 @@ fn repetitions(
         rows.push(ReportRow { head: name.to_string(), level: Some(name.level), cells });
         bars.push(Bar { subject: name, value: point });
     }
-    let columns = ["best", "median", "lowest", "highest", "spread"].map(String::from).into();
+    let columns = ["best", "median", "lowest", "highest", "spread"].map(Heading::from).into();
     let caption = heading(what, figure);
     if !rows.is_empty() {
         section.tables.push(ReportTable { caption, corner: "array".into(), columns, rows, ..ReportTable::default() });
@@ -295,7 +293,7 @@ pub fn states(section: &mut ReportSection, all: &[&CellTrial]) {
             section.tables.push(ReportTable {
                 caption: heading(&what, figure),
                 corner: "array".into(),
-                columns: columns.iter().map(|state| state_words(*state)).collect(),
+                columns: columns.iter().map(|state| state_words(*state).into()).collect(),
                 rows,
                 ..ReportTable::default()
             });

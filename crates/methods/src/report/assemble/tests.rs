@@ -119,7 +119,7 @@ fn the_test_bed_tells_builds_apart_and_names_the_port_that_drives_share() {
 fn every_method_has_something_to_show() {
     let subjects = ["single", "raid0x2", "raid0x4", "raid5x4", "raid6x5", "raid10x4"];
     let chapters: Vec<Chapter> =
-        crate::method::methods().iter().map(|method| chapter(method.name, &subjects)).collect();
+        crate::method::methods().iter().map(|method| chapter(method.name.word(), &subjects)).collect();
     let ceilings = [Ceiling { name: "bus".into(), read_mbps: 100.0, write_mbps: 90.0, shared: false }];
     for chapter in &chapters {
         let section = section(chapter, &ceilings);
@@ -444,7 +444,7 @@ fn totals_and_indices_are_made_of_their_parts() {
     }
     let found = section(&rated, &[]);
     let table = found.tables.iter().find(|table| table.caption.contains("ratings")).unwrap();
-    let column = table.columns.iter().position(|name| name == "R5").unwrap();
+    let column = table.columns.iter().position(|heading| heading.name == "R5").unwrap();
     let index: Vec<&ReportCell> = table.rows.iter().map(|row| &row.cells[column]).collect();
     assert_eq!(index, [&ReportCell::Number(1.0), &ReportCell::Number(4.0)]);
     // The same figures as data: every formula whose depths were measured, for each array.

@@ -10,6 +10,7 @@ use super::rated::rated;
 use super::tables::only;
 use super::{outstanding_axis, CellTrial, Chapter};
 use crate::cell::{ArrayState, CellResult, CellSpec, Direction, FileSystem, Flag, PartName, Pattern, ZoneChoice};
+use crate::method::MethodName;
 use crate::metrics::Scheme;
 
 /// The share of reads at which the database is judged: that of the published load, rounded to ten percent.
@@ -55,8 +56,8 @@ fn is_measured(trial: &CellTrial) -> bool {
 /// The scenarios of these trials.
 fn judged(chapters: &[Chapter], belongs: Belongs) -> Vec<LoadScenario> {
     // If the whole file test was measured, its subset has no verdict of its own: it has the same cells.
-    let whole = chapters.iter().any(|chapter| chapter.method.name == "fc-test" && !chapter.trials.is_empty());
-    let chapters = chapters.iter().filter(|chapter| !(whole && chapter.method.name == "fc-subset"));
+    let whole = chapters.iter().any(|chapter| chapter.method.name == MethodName::FcTest && !chapter.trials.is_empty());
+    let chapters = chapters.iter().filter(|chapter| !(whole && chapter.method.name == MethodName::FcSubset));
     chapters.flat_map(|chapter| scenarios(chapter, belongs)).filter(|scenario| !scenario.entries.is_empty()).collect()
 }
 
@@ -74,26 +75,26 @@ fn scenarios(chapter: &Chapter, belongs: Belongs) -> Vec<LoadScenario> {
     let healthy = |trial: &&CellTrial| trial.spec.state == ArrayState::Healthy && belongs(trial);
     let all: Vec<&CellTrial> = chapter.trials.iter().filter(healthy).collect();
     match chapter.method.name {
-        "file-server" => by_depth("File server", &all, chapter.rank),
-        "web-server" => by_depth("Web server", &all, chapter.rank),
-        "workstation" => {
+        MethodName::FileServer => by_depth("File server", &all, chapter.rank),
+        MethodName::WebServer => by_depth("Web server", &all, chapter.rank),
+        MethodName::Workstation => {
             by_depth("Workstation", &only(&all, |spec| spec.axes.zone != Some(ZoneChoice::First32g)), chapter.rank)
         }
-        "database" => database(&all),
-        "multi-threaded" => {
+        MethodName::Database => database(&all),
+        MethodName::MultiThreaded => {
             let clients = all.iter().filter_map(|trial| trial.spec.axes.th).max().unwrap_or(1);
             let one = |spec: &CellSpec| spec.axes.th == Some(clients) && spec.axes.qd == Some(1);
             ways(&only(&all, one), ["Video server", "Recording"], |op| format!("{clients} streams {op}"))
         }
-        "sequential" => {
+        MethodName::Sequential => {
             let largest = all.iter().filter_map(|trial| trial.spec.axes.bs).max();
             let found = ways(&only(&all, |spec| spec.axes.bs == largest), ["Playing one file", "Backup"], |op| {
                 format!("one stream {op}")
             });
             found.into_iter().collect()
         }
-        "winmarks" | "applications" => applications(&all),
-        "fc-test" | "fc-subset" => files(&all),
+        MethodName::Winmarks | MethodName::Applications => applications(&all),
+        MethodName::FcTest | MethodName::FcSubset => files(&all),
         _ => Vec::new(),
     }
 }

@@ -39,11 +39,11 @@ fn of_lines(lines: &LineChart) -> String {
 
 /// The variant that all drawn lines of an overlay share and that distinguishes them from its points.
 fn shared_variant(lines: &LineChart) -> Option<String> {
-    let mut variants = drawn(lines).map(|series| series.subject.variant.rsplit(", ").next().unwrap_or_default());
-    let first = variants.next().filter(|variant| !variant.is_empty())?;
+    let mut variants = drawn(lines).map(|series| series.subject.variant.differences().next_back());
+    let first = variants.next()??;
     let mut letters = first.chars();
     let capital = letters.next()?.to_uppercase().collect::<String>() + letters.as_str();
-    variants.all(|variant| variant == first).then_some(capital)
+    variants.all(|variant| variant == Some(first)).then_some(capital)
 }
 
 /// The difference between a line and the points that are compared with it.

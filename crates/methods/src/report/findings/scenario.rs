@@ -2,7 +2,7 @@
 //! doubt the result.
 
 use super::super::data::{
-    Effect, Evidence, MachinePart, Point, ReportCell, ReportRow, ReportSubject, ReportTable, Unit,
+    Effect, Evidence, Heading, MachinePart, Point, ReportCell, ReportRow, ReportSubject, ReportTable, Unit,
 };
 use super::super::format::{fixed, list, percent, value};
 use super::compare::times;
@@ -298,7 +298,7 @@ pub fn table(groups: &[ScenarioGroup]) -> Option<ReportTable> {
     Some(ReportTable {
         caption: format!("Share of the best {kind} in each scenario"),
         corner: "array".into(),
-        columns: std::iter::once("all").chain(names).map(str::to_owned).collect(),
+        columns: std::iter::once("all").chain(names).map(Heading::from).collect(),
         rows,
         formula: "all = geometric mean of the shares".into(),
         notes: Vec::new(),

@@ -24,7 +24,7 @@ pub(super) fn comparisons(levels: &[Planned]) -> Vec<Comparison> {
     };
     let against = |other: &&LevelPlan| {
         let lead = best.lead_over(other).filter(|_| other.array != best.array)?;
-        Some(Comparison { faster: best.array.to_string(), than: other.array.to_string(), lead })
+        Some(Comparison { faster: best.array, than: other.array, lead })
     };
     let mut found: Vec<Comparison> = safe.iter().filter_map(against).collect();
     found.sort_by(|one, two| one.lead.gain.percent.total_cmp(&two.lead.gain.percent));
@@ -305,7 +305,7 @@ mod tests {
             let (low_percent, high_percent) = (Some(percent - half), Some(percent + half));
             let gain = Gain { percent, low_percent, high_percent, pairs: 3 };
             let lead = Lead { gain, clear: false, most: None };
-            Comparison { faster: "raid10x4".into(), than: than.into(), lead }
+            Comparison { faster: "raid10x4".parse().unwrap(), than: than.parse().unwrap(), lead }
         };
         let lines = fastest(&safe, &[against("raid5x4", 0.3, 2.0), against("raid6x4", 63.0, 4.0)]);
         assert_eq!(

@@ -8,7 +8,7 @@ mod text;
 
 use std::sync::Arc;
 
-use openraid_methods::cell::{footprint, machine_spec, ArrayState, Axes, Caches, Level};
+use openraid_methods::cell::{footprint, machine_spec, ArrayState, Axes, Caches, Level, Subject};
 use openraid_methods::plan::{Lead, LevelPlan, PlanRequest, Planned};
 use openraid_models::Library;
 use serde::Serialize;
@@ -88,9 +88,9 @@ struct MachinePlan {
 #[schema(as = LevelComparison)]
 struct Comparison {
     /// The faster array, such as `raid10x8`.
-    faster: String,
+    faster: Subject,
     /// The slower array.
-    than: String,
+    than: Subject,
     /// The lead of the faster array, with its range.
     #[serde(flatten)]
     lead: Lead,
@@ -108,7 +108,7 @@ struct Prices {
 #[derive(Serialize, utoipa::ToSchema)]
 struct Price {
     /// The array, such as `raid6x8`.
-    array: String,
+    array: Subject,
     /// Drives for each usable TB (10^12 bytes).
     per_tb: Option<f64>,
     /// Electricity of the drives over five years under the load.
@@ -119,7 +119,7 @@ impl Prices {
     fn of(&self, plan: &LevelPlan) -> Price {
         let drives = f64::from(plan.array.members());
         Price {
-            array: plan.array.to_string(),
+            array: plan.array,
             per_tb: self.drive.map(|price| price * drives / (plan.capacity as f64 / 1e12)),
             energy_five_years: self.kwh.zip(plan.energy.as_ref()).map(|(kwh, energy)| energy.kwh_year * 5.0 * kwh),
         }

@@ -7,6 +7,7 @@
 //!   3  of these, the one with the largest capacity
 //! ```
 
+use openraid_methods::cell::Subject;
 use openraid_methods::plan::{LevelPlan, Planned};
 use openraid_units::Bytes;
 use serde::Serialize;
@@ -25,7 +26,7 @@ const AS_FAST: f64 = 0.9;
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Recommendation {
     /// The recommended array, such as `raid6x8`.
-    array: String,
+    array: Subject,
     /// Why it is recommended, a sentence each.
     reasons: Vec<String>,
     /// Why each of the other levels is not recommended, a sentence each.
@@ -33,8 +34,8 @@ pub(super) struct Recommendation {
 }
 
 impl Recommendation {
-    pub fn array(&self) -> &str {
-        &self.array
+    pub const fn array(&self) -> Subject {
+        self.array
     }
 
     pub fn lines(&self) -> Vec<String> {
@@ -66,9 +67,8 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Optio
     };
     let fastest = allowed.iter().copied().max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
     let alike = |plan: &LevelPlan| {
-        let comparison = comparisons.iter().find(|comparison| {
-            comparison.faster == fastest.array.to_string() && comparison.than == plan.array.to_string()
-        });
+        let comparison =
+            comparisons.iter().find(|comparison| comparison.faster == fastest.array && comparison.than == plan.array);
         plan.merit() >= AS_FAST * fastest.merit()
             || comparison.is_some_and(|comparison| !super::advice::is_told_apart(&comparison.lead))
     };
@@ -102,7 +102,7 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Optio
     });
     reasons.push(sold(Bytes(chosen.capacity)));
     let others = possible(levels).filter(|plan| plan.array != chosen.array).map(|plan| against(plan, chosen)).collect();
-    Some(Recommendation { array: chosen.array.to_string(), reasons, others })
+    Some(Recommendation { array: chosen.array, reasons, others })
 }
 
 /// The reasons against this level, and its advantages.

@@ -1,6 +1,6 @@
 //! Several machines in one answer: the gain of more drives, other drives and another bus.
 
-use openraid_methods::cell::{mixed, PartName};
+use openraid_methods::cell::{mixed, PartName, Subject};
 use openraid_methods::plan::Planned;
 use openraid_units::Bytes;
 use serde::Deserialize;
@@ -27,13 +27,13 @@ pub(super) struct PlannedMachine {
 
 #[derive(Deserialize)]
 struct Price {
-    array: String,
+    array: Subject,
     per_tb: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct ChosenArray {
-    array: String,
+    array: Subject,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ enum PlanLevel {
 
 #[derive(Deserialize)]
 struct Possible {
-    array: String,
+    array: Subject,
     capacity: u64,
     healthy: Healthy,
     by_latency: bool,
@@ -79,7 +79,7 @@ fn machine(body: &MachinePlan) -> PlannedMachine {
     let level = |planned: &Planned| match planned {
         Planned::Impossible { .. } => PlanLevel::Impossible {},
         Planned::Possible(plan) => PlanLevel::Possible(Box::new(Possible {
-            array: plan.array.to_string(),
+            array: plan.array,
             capacity: plan.capacity,
             healthy: Healthy { iops: plan.healthy.iops, mean_ms: plan.healthy.mean_ms },
             by_latency: plan.by_latency,
@@ -92,8 +92,8 @@ fn machine(body: &MachinePlan) -> PlannedMachine {
         drive: body.drive.clone(),
         bus: body.bus.clone(),
         levels: body.levels.iter().map(level).collect(),
-        recommendation: body.recommendation.as_ref().map(|chosen| ChosenArray { array: chosen.array().to_owned() }),
-        prices: body.prices.iter().map(|price| Price { array: price.array.clone(), per_tb: price.per_tb }).collect(),
+        recommendation: body.recommendation.as_ref().map(|chosen| ChosenArray { array: chosen.array() }),
+        prices: body.prices.iter().map(|price| Price { array: price.array, per_tb: price.per_tb }).collect(),
     }
 }
 
@@ -105,11 +105,6 @@ impl Possible {
         } else {
             self.healthy.iops
         }
-    }
-
-    /// The array's level, without its number of drives.
-    fn level(&self) -> &str {
-        self.array.rsplit_once('x').map_or(self.array.as_str(), |(level, _)| level)
     }
 
     fn speed(&self) -> String {
@@ -186,7 +181,7 @@ impl Varied {
 
 fn more_drives(fewer: &PlannedMachine, more: &PlannedMachine) -> Vec<String> {
     let gain = |plan: &Possible| {
-        let other = more.possible().find(|other| other.level() == plan.level())?;
+        let other = more.possible().find(|other| other.array.level() == plan.array.level())?;
         let percent = (other.merit() / plan.merit() - 1.0) * 100.0;
         let limit = other.bottleneck.as_ref().filter(|part| part.part != PartName::Members);
         let why = limit.map(|part| format!("; the {} is busy for {:.0} % of the time", part.part, part.busy * 100.0));
@@ -251,12 +246,13 @@ pub(super) fn text(machines: &[PlannedMachine], across: &[String]) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openraid_methods::cell::Level;
 
     fn machine(drives: u16, bus: &str, iops: f64, part: PartName) -> PlannedMachine {
-        let array = format!("raid6x{drives}");
+        let array = Subject::Array { level: Level::Raid6, members: drives };
         let bottleneck = Some(Part { part, busy: 0.97 });
         let (healthy, loss) = (Healthy { iops, mean_ms: 1.0 }, None);
-        let plan = Possible { array: array.clone(), capacity: 1, healthy, by_latency: false, bottleneck, loss };
+        let plan = Possible { array, capacity: 1, healthy, by_latency: false, bottleneck, loss };
         let levels = vec![PlanLevel::Possible(Box::new(plan)), PlanLevel::Impossible {}];
         let recommendation = Some(ChosenArray { array });
         PlannedMachine { drives, drive: "d".into(), bus: bus.into(), levels, recommendation, prices: Vec::new() }

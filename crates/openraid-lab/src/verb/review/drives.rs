@@ -13,7 +13,7 @@ use openraid_runtime::member::MemberSpec;
 use openraid_sys::Use;
 use openraid_units::Bytes;
 
-use super::real::{confirmed, stamp, versions, SECONDS};
+use super::real::{confirmed, versions, TargetStamp, SECONDS};
 use super::ReviewTask;
 use crate::arguments::ReviewArguments;
 use openraid::exit::Failure;
@@ -142,7 +142,8 @@ pub(super) fn of_targets(
     for number in 0..named.len() {
         all.push(open(number, 4096, 1).map_err(Failure::cannot_tell)?.facts().clone());
     }
-    let which: Vec<String> = named.iter().zip(&all).map(|((_, choice), facts)| stamp(choice, facts, false)).collect();
+    let inputs = |((_, choice), facts): (&(_, Choice), &TargetFacts)| TargetStamp::of(choice, facts, false).to_string();
+    let which: Vec<String> = named.iter().zip(&all).map(inputs).collect();
     let own_stamp = format!("{} {:016x} drives: {}", env!("CARGO_PKG_VERSION"), program_digest(), which.join("; "));
     let store = CellStore::open(&arguments.out.join("cells"), &own_stamp).map_err(Failure::failed)?;
     let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,6 +1,7 @@
 //! A review of a real target. The target is opened for reading unless the user typed its name; cells are measured one
 //! after the other.
 
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -48,13 +49,13 @@ pub(super) fn review(
     });
     let mut facts = first?.facts().clone();
     guard(&arguments.out, &facts.name, None)?;
-    let stamp = stamp(choice, &facts, arguments.precondition);
+    let inputs = TargetStamp::of(choice, &facts, arguments.precondition);
+    let stamp = inputs.to_string();
     let store = CellStore::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     if arguments.precondition {
         // The version of the program does not affect the data on the target.
-        let which = stamp.split_once(" real: ").map_or(stamp.as_str(), |(_, which)| which);
         let open = |bytes, outstanding| open(bytes, outstanding).map_err(Failure::failed);
-        fill(open, &arguments.out.join(FILLED), which, context)?;
+        fill(open, &arguments.out.join(FILLED), &inputs.target, context)?;
     }
     facts.bed.extend(versions());
     facts.bed.push(overhead());
@@ -109,8 +110,30 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The inputs of a target's results other than the cell: this program, and the identity and state of the target.
-pub(super) fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
+/// The inputs of a target's results other than the cell.
+pub(super) struct TargetStamp {
+    /// Version and digest of this program.
+    program: String,
+    /// Identity and state of the target.
+    target: String,
+}
+
+impl fmt::Display for TargetStamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} real: {}", self.program, self.target)
+    }
+}
+
+impl TargetStamp {
+    /// The inputs for a target.
+    pub(super) fn of(choice: &Choice, facts: &TargetFacts, filled: bool) -> Self {
+        let program = format!("{} {:016x}", env!("CARGO_PKG_VERSION"), program_digest());
+        Self { program, target: identity(choice, facts, filled) }
+    }
+}
+
+/// The identity and the state of a target.
+fn identity(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
     let named = facts.bed.iter().filter(|line| matches!(line.name, Some(BedName::Model | BedName::Serial)));
     let mut identity: Vec<String> = named.map(ToString::to_string).collect();
     if let Choice::Path(path) = choice {
@@ -122,10 +145,8 @@ pub(super) fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> Strin
             identity.push(format!("file {} {} {born}", file.dev(), file.ino()));
         }
     }
-    let (version, capacity) = (env!("CARGO_PKG_VERSION"), facts.capacity.get());
-    let filled = if filled { ", filled" } else { "" };
-    let identity = identity.join(", ");
-    format!("{version} {:016x} real: {} of {capacity} bytes, {identity}{filled}", program_digest(), facts.name)
+    let (name, capacity, identity) = (&facts.name, facts.capacity.get(), identity.join(", "));
+    format!("{name} of {capacity} bytes, {identity}{}", if filled { ", filled" } else { "" })
 }
 
 /// The generator's own cost, as a line of the test bed.

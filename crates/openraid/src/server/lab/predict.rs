@@ -24,9 +24,9 @@ const KEPT_MAX: usize = 16;
 /// Maximum number of drives of a predicted array.
 const DRIVES_MAX: usize = 64;
 /// Levels that the wizard offers and the simulator knows.
-const LEVELS: &str = "0,1,10,5,6,50,60";
+const LEVELS: &[&str] = &["0", "1", "10", "5", "6", "50", "60"];
 /// The same for at most [`FEW`] drives, which can all be copies.
-const LEVELS_OF_FEW: &str = "0,1,10,5,6";
+const LEVELS_OF_FEW: &[&str] = &["0", "1", "10", "5", "6"];
 /// Maximum number of drives for [`LEVELS_OF_FEW`].
 const FEW: usize = 3;
 
@@ -127,6 +127,7 @@ impl Laboratory {
         let options = input.drive.as_ref().map_or(options, |name| vec![format!("--chosen={name}")]);
         let profile = self.predictions.profile(options)?;
         let (levels, count) = (if members.len() <= FEW { LEVELS_OF_FEW } else { LEVELS }, members.len().to_string());
+        let asked = levels.join(",");
         let words = [
             "plan",
             "--effort",
@@ -136,7 +137,7 @@ impl Laboratory {
             "--drive",
             &profile.drive,
             "--levels",
-            levels,
+            &asked,
             "--load",
             &load,
         ];
@@ -158,7 +159,7 @@ impl Laboratory {
             PredictionState::Done(came) => {
                 prediction.waits = false;
                 match came {
-                    Ok(plan) => prediction.levels = predicted_levels(&plan, bytes),
+                    Ok(plan) => prediction.levels = predicted_levels(&plan, bytes, levels, members.len()),
                     Err(why) => prediction.error = Some(why),
                 }
             }
@@ -181,8 +182,8 @@ fn facts(member: &OpenedMember) -> Vec<String> {
     [profile, model, spins, Some(bytes)].into_iter().flatten().collect()
 }
 
-/// A plan's levels, with the time of a rebuild for drives of this size.
-fn predicted_levels(plan: &Value, bytes: u64) -> Vec<PredictedLevel> {
+/// These levels of a plan for this number of drives, with the time of a rebuild for drives of this size.
+fn predicted_levels(plan: &Value, bytes: u64, levels: &[&str], drives: usize) -> Vec<PredictedLevel> {
     let of_profile = plan["drive_bytes"].as_f64().unwrap_or(0.0);
     let scale = if of_profile > 0.0 { bytes as f64 / of_profile } else { 1.0 };
     let speed = |figures: &Value| {
@@ -193,7 +194,7 @@ fn predicted_levels(plan: &Value, bytes: u64) -> Vec<PredictedLevel> {
         let array = possible["array"].as_str().or_else(|| other["array"].as_str())?;
         let hours = |key: &str| possible["rebuild"][key].as_f64().map(|hours| hours * scale);
         Some(PredictedLevel {
-            level: array.trim_start_matches("raid").split('x').next()?.to_owned(),
+            level: (*levels.iter().find(|level| array == format!("raid{level}x{drives}"))?).to_owned(),
             healthy: speed(&possible["healthy"]),
             degraded: speed(&possible["degraded"]),
             rebuilding: speed(&possible["rebuilding"]),
@@ -218,7 +219,7 @@ mod tests {
                 "rebuild": {"idle_hours": 8.0, "loaded_hours": null}, "bottleneck": {"part": "members"}}},
             {"impossible": {"array": "raid60x4", "reason": "too few"}},
         ]});
-        let levels = predicted_levels(&plan, 250);
+        let levels = predicted_levels(&plan, 250, LEVELS, 4);
         assert_eq!((levels[0].level.as_str(), levels[0].rebuild_hours), ("5", Some(2.0)));
         assert_eq!(levels[0].rebuild_loaded_hours, None);
         assert_eq!((levels[1].level.as_str(), levels[1].impossible.as_deref()), ("60", Some("too few")));
