@@ -4,9 +4,9 @@
 //! This module must never guess a value: an absent value stays absent, and [`crate::workload`] makes the defaults.
 
 use crate::subject::clip;
-pub use openraid_methods::cell::Axis;
+pub use openraid_methods::cell::{Axis, AxisValue};
 use openraid_methods::cell::{
-    CacheMode, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
+    CacheMode, Direction, FileSet, FileStep, FileSystem, Pattern, Place, Recreated, TraceApp, ZoneChoice,
 };
 use openraid_models::Library;
 use std::collections::BTreeMap;
@@ -24,10 +24,10 @@ enum Domain {
     Words(&'static [&'static str]),
     /// A controller: one of [`CONTROLLERS`], or the name of a profile.
     Controller,
+    /// A word for a pattern.
+    Pattern,
 }
 
-/// All patterns of the language. `wk` is a second name of the Workstation pattern that published claims use.
-const PATTERNS: &[&str] = &["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "wk", "mt", "rt", "seqssd", "rndssd"];
 /// Directions, and the steps of FC-Test.
 const OPERATIONS: &[&str] = &[
     Direction::Read.word(),
@@ -126,7 +126,7 @@ const fn domain(axis: Axis) -> Domain {
         Axis::Users => Whole(1, 256),
         Axis::Bs => Whole(512, 16 * MIB),
         Axis::Th => Whole(1, 4),
-        Axis::Pat => Words(PATTERNS),
+        Axis::Pat => Domain::Pattern,
         Axis::Op => Words(OPERATIONS),
         Axis::Set => Words(FileSet::WORDS),
         Axis::Fs => Words(FileSystem::WORDS),
@@ -153,22 +153,6 @@ const fn domain(axis: Axis) -> Domain {
     }
 }
 
-/// The value of an axis.
-#[derive(Clone, PartialEq, Debug)]
-pub enum AxisValue {
-    Number(f64),
-    Word(String),
-}
-
-impl fmt::Display for AxisValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Word(word) => write!(f, "'{word}'"),
-        }
-    }
-}
-
 /// Axes with their checked values.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct AxisValues(BTreeMap<Axis, AxisValue>);
@@ -191,6 +175,7 @@ impl AxisValues {
             (AxisValue::Number(number), Domain::Real(least, most)) => (least..=most).contains(number),
             (AxisValue::Word(word), Domain::Words(words)) => words.contains(&word.as_str()),
             (AxisValue::Word(word), Domain::Controller) => is_controller(word),
+            (AxisValue::Word(word), Domain::Pattern) => Pattern::from_axis(word).is_some(),
             _ => false,
         };
         if !fits {
@@ -306,6 +291,7 @@ fn takes(domain: Domain) -> String {
         Domain::Whole(least, most) => format!("a whole number from {least} to {most}"),
         Domain::Real(least, most) => format!("a number from {least} to {most}"),
         Domain::Words(words) => format!("one of {}", words.join(", ")),
+        Domain::Pattern => format!("one of {}", Pattern::AXIS_WORDS.map(|(word, ..)| word).join(", ")),
         Domain::Controller => format!("one of {}, or the name of a controller's profile", CONTROLLERS.join(", ")),
     }
 }
@@ -353,12 +339,13 @@ mod tests {
                     assert!(axes.set(axis, number(least)).is_ok() && axes.set(axis, number(most)).is_ok());
                     assert!(axes.set(axis, number(most * 1.01)).is_err() && axes.set(axis, number(f64::NAN)).is_err());
                 }
-                Domain::Words(_) | Domain::Controller => {
+                Domain::Words(_) | Domain::Controller | Domain::Pattern => {
                     let words = match domain(axis) {
-                        Domain::Words(words) => words,
-                        _ => &[CONTROLLERS, &["3ware-9650se", "LSI-9260-8i"]].concat(),
+                        Domain::Words(words) => words.to_vec(),
+                        Domain::Pattern => Pattern::AXIS_WORDS.map(|(word, ..)| word).to_vec(),
+                        _ => [CONTROLLERS, &["3ware-9650se", "LSI-9260-8i"]].concat(),
                     };
-                    for word in words {
+                    for word in &words {
                         assert!(axes.set(axis, AxisValue::Word((*word).into())).is_ok());
                         assert_eq!(axes.text(axis), Some(*word));
                     }

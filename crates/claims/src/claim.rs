@@ -355,7 +355,7 @@ impl Reader {
                 "{}: field 'workload.pattern': no method is called '{}'; known are {}; metrics without pat do not apply",
                 self.place,
                 clip(&pattern),
-                crate::workload::LOAD_NAMES.join(", ")
+                crate::workload::load_names().join(", ")
             ));
             let mut rest = given.clone();
             rest.remove("pattern");

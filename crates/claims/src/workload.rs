@@ -12,24 +12,15 @@ use serde_json::{Map, Value};
 /// The name of a workload without a measurement.
 pub(crate) const STATIC: &str = "static-property";
 
+/// Names in `openraid-lab review` that are no names of patterns. Latencies are measured by metrics of their own, with the
+/// random load.
+const REVIEW_LOADS: [(&str, Pattern); 3] =
+    [("fc-subset", Pattern::FcTest), ("applications", Pattern::Application), ("latency", Pattern::SsdRandom)];
+
 /// The names of all loads in workloads, and of none.
-pub const LOAD_NAMES: [&str; 15] = [
-    STATIC,
-    "database",
-    "sequential",
-    "random-read-by-block",
-    "random-write-by-block",
-    "response-time",
-    "multithreaded",
-    "file-server",
-    "web-server",
-    "workstation",
-    "fc-test",
-    "winbench99-transfer-graph",
-    "winbench99",
-    "rst-sequential",
-    "rst-random",
-];
+pub fn load_names() -> Vec<&'static str> {
+    std::iter::once(STATIC).chain(Pattern::CLAIM_LOADS.map(|(name, ..)| name)).collect()
+}
 
 /// The load of a claim's measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,13 +42,9 @@ impl ClaimLoad {
     /// The load of a workload's `pattern`.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
-        let (pattern, direction) = match name {
-            // Names in `openraid-lab review`. Latencies are measured by metrics of their own, with the random load.
-            "fc-subset" => (Pattern::FcTest, None),
-            "applications" => (Pattern::Application, None),
-            "latency" => (Pattern::SsdRandom, None),
-            _ => Pattern::from_workload(name)?,
-        };
+        let of_review = REVIEW_LOADS.into_iter().find(|(known, _)| *known == name);
+        let of_review = of_review.map(|(_, pattern)| (pattern, None));
+        let (pattern, direction) = of_review.or_else(|| Pattern::from_workload(name))?;
         let load = Self::from(pattern);
         Some(Self { direction: direction.or(load.direction), ..load })
     }
@@ -73,14 +60,11 @@ impl ClaimLoad {
     /// The name in a workload.
     #[must_use]
     pub fn name(&self) -> &str {
-        match (&self.pattern, self.direction) {
-            (Pattern::Random, Some(Direction::Write)) => "random-write-by-block",
-            (Pattern::Random, _) => "random-read-by-block",
-            (Pattern::MultiThreaded, _) => "multithreaded",
-            (Pattern::TransferGraph, _) => "winbench99-transfer-graph",
-            (Pattern::Application, _) => "winbench99",
-            (pattern, _) => pattern.name(),
-        }
+        let is_it = |(_, pattern, direction): &(_, Pattern, Option<Direction>)| {
+            *pattern == self.pattern
+                && (direction.is_none() || self.direction.is_none() || *direction == self.direction)
+        };
+        Pattern::CLAIM_LOADS.into_iter().find(is_it).map_or(self.pattern.name(), |(name, ..)| name)
     }
 }
 
@@ -283,7 +267,7 @@ mod tests {
 
     #[test]
     fn every_load_and_every_pattern_word_is_known() {
-        for name in LOAD_NAMES.into_iter().filter(|name| *name != STATIC) {
+        for (name, ..) in Pattern::CLAIM_LOADS {
             assert_eq!(ClaimLoad::of(name).expect(name).name(), name);
         }
         // Names in `openraid-lab review`.
@@ -301,8 +285,8 @@ mod tests {
         for (pat, name) in [("rr", "random-read-by-block"), ("rw", "random-write-by-block"), ("sw", "sequential")] {
             assert_eq!(ClaimLoad::of_pat(pat).map(|(load, _)| load), ClaimLoad::of(name), "{pat}");
         }
-        for pat in ["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "wk", "mt", "rt", "seqssd", "rndssd"] {
-            assert!(ClaimLoad::of_pat(pat).is_some(), "{pat}");
+        for (pat, pattern, _) in Pattern::AXIS_WORDS {
+            assert_eq!(ClaimLoad::of_pat(pat).map(|(load, _)| load.pattern), Some(pattern), "{pat}");
         }
         assert!(ClaimLoad::of_pat("xy").is_none() && ClaimLoad::of("xy").is_none());
         let strange = json!({"pattern": "xy"});

@@ -5,7 +5,7 @@
 //! another pattern. A pattern also uses only the axes that have a meaning for it; the others describe the test. An axis
 //! that a check gives must keep its meaning, and must never be ignored.
 
-use crate::axes::{Axis, AxisValues};
+use crate::axes::{Axis, AxisValue, AxisValues};
 use crate::language::names::{RND, SEQ};
 use crate::metric::{Metric, MetricCall, MetricTarget, NotApplicable};
 use crate::subject::{Level, Subject};
@@ -196,35 +196,24 @@ impl Aim {
     /// # Errors
     /// A value that the laboratory does not accept.
     pub fn cell_axes(&self) -> Result<cell::Axes, NotApplicable> {
-        let axes = &self.axes;
-        let mut cell = cell::Axes {
-            rd: self.narrow(Axis::Rd)?,
-            qd: self.narrow(Axis::Qd)?,
-            oio: self.narrow(Axis::Oio)?,
-            workers: self.narrow(Axis::Workers)?,
-            users: self.narrow(Axis::Users)?,
-            bs: self.narrow(Axis::Bs)?,
-            th: self.narrow(Axis::Th)?,
-            set: self.named(Axis::Set, cell::FileSet::from_word)?,
-            fs: self.named(Axis::Fs, cell::FileSystem::from_word)?,
-            app: self.named(Axis::App, cell::TraceApp::from_word)?,
-            cache: self.named(Axis::Cache, cell::CacheMode::from_word)?,
-            cache_mib: self.narrow(Axis::CacheMib)?,
-            ctl: axes.text(Axis::Ctl).map(str::to_ascii_lowercase),
-            bus: axes.text(Axis::Bus).map(str::to_owned),
-            zone: self.named(Axis::Zone, cell::ZoneChoice::from_word)?,
-            after: self.named(Axis::After, cell::Recreated::from_word)?,
-            slow: axes.whole(Axis::Slow).map(|slow| slow == 1),
-            rep: self.narrow(Axis::Rep)?,
-            warm_s: self.seconds(Axis::WarmS)?,
-            secs: self.seconds(Axis::Secs)?,
-            host_speed_percent: axes.real(Axis::HostSpeed).map(percent),
-            ..cell::Axes::default()
-        };
-        cell.cyc = axes.whole(Axis::Cyc).map(|cycle| if cycle == 1 { cell::Cycle::First } else { cell::Cycle::Second });
-        if cell.slow == Some(false) {
-            cell.slow = None;
+        let mut cell = cell::Axes::default();
+        for (axis, value) in self.axes.iter() {
+            match (axis, value) {
+                // The load, and what a metric asks of its cells.
+                (Axis::Pat | Axis::Op | Axis::Pos | Axis::Member | Axis::N | Axis::K | Axis::P, _) => {}
+                (Axis::WarmS | Axis::Secs, AxisValue::Number(seconds)) if seconds.fract() != 0.0 => {
+                    let reason = format!("{axis}={seconds}: the laboratory measures whole seconds; give 1 or more");
+                    return Err(NotApplicable::new(reason));
+                }
+                (Axis::Ctl, AxisValue::Word(name)) => cell.ctl = Some(name.to_ascii_lowercase()),
+                (Axis::HostSpeed, AxisValue::Number(factor)) => cell.host_speed_percent = Some(percent(*factor)),
+                _ => {
+                    let unknown = |_| NotApplicable::new(format!("the laboratory has no {axis} {value}"));
+                    cell.set(axis, value).map_err(unknown)?;
+                }
+            }
         }
+        cell.slow = cell.slow.filter(|slow| *slow);
         self.direction(&mut cell)?;
         // The reviews tested new SSDs: their method has no preconditioning (M33 is a proposal).
         if matches!(self.pattern(), Pattern::SsdSequential | Pattern::SsdRandom | Pattern::Latency) {
@@ -256,29 +245,6 @@ impl Aim {
             },
         }
         Ok(())
-    }
-
-    fn narrow<T: TryFrom<u64>>(&self, axis: Axis) -> Result<Option<T>, NotApplicable> {
-        let Some(value) = self.axes.whole(axis) else { return Ok(None) };
-        let narrow = T::try_from(value).map_err(|_| NotApplicable::new(format!("{} is too large", axis.word())))?;
-        Ok(Some(narrow))
-    }
-
-    /// The laboratory measures and warms up for whole seconds.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // the axes take no more than a day
-    fn seconds(&self, axis: Axis) -> Result<Option<u32>, NotApplicable> {
-        let Some(seconds) = self.axes.real(axis) else { return Ok(None) };
-        if seconds.fract() != 0.0 {
-            let reason = format!("{}={seconds}: the laboratory measures whole seconds; give 1 or more", axis.word());
-            return Err(NotApplicable::new(reason));
-        }
-        Ok(Some(seconds as u32))
-    }
-
-    fn named<T>(&self, axis: Axis, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, NotApplicable> {
-        let Some(word) = self.axes.text(axis) else { return Ok(None) };
-        let unknown = || NotApplicable::new(format!("the laboratory has no {} '{word}'", axis.word()));
-        read(word).map(Some).ok_or_else(unknown)
     }
 }
 
@@ -380,7 +346,7 @@ fn percent(factor: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{ClaimWorkload, LOAD_NAMES};
+    use crate::workload::ClaimWorkload;
     use openraid_methods::cell::CellSpec;
     use serde_json::json;
 
@@ -462,7 +428,7 @@ mod tests {
             Pattern::Application => Metric::Score,
             _ => Metric::Iops,
         };
-        for name in LOAD_NAMES.into_iter().filter(|name| *name != STATIC) {
+        for (name, ..) in Pattern::CLAIM_LOADS {
             for (depth, op) in [("qd", "read"), ("oio", "copy_same")] {
                 let mut load = all.clone();
                 (load["pattern"], load[depth], load["op"]) = (json!(name), json!(4), json!(op));
@@ -539,8 +505,7 @@ mod tests {
             );
         }
         assert!(!refused(Metric::Iops, &jbod, AxisValues::new()));
-        let short =
-            call(Metric::Iops, load.clone(), AxisValues::new().with(Axis::Secs, crate::axes::AxisValue::Number(0.25)));
+        let short = call(Metric::Iops, load.clone(), AxisValues::new().with(Axis::Secs, AxisValue::Number(0.25)));
         assert!(Aim::of(&short).expect("an aim").cell_axes().is_err());
     }
 

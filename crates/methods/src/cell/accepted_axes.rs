@@ -44,23 +44,25 @@ pub const fn load_axes(pattern: &Pattern) -> &'static [Axis] {
     }
 }
 
+/// All axes of the load, in the order in which they are checked.
+const LOAD_AXES: [Axis; 12] = [
+    Axis::Rd,
+    Axis::Op,
+    Axis::Qd,
+    Axis::Oio,
+    Axis::Workers,
+    Axis::Users,
+    Axis::Bs,
+    Axis::Th,
+    Axis::Step,
+    Axis::Zone,
+    Axis::WarmS,
+    Axis::Secs,
+];
+
 /// The given axes of the load.
-fn given(axes: &Axes) -> impl Iterator<Item = Axis> {
-    let all = [
-        (Axis::Rd, axes.rd.is_some()),
-        (Axis::Op, axes.op.is_some()),
-        (Axis::Qd, axes.qd.is_some()),
-        (Axis::Oio, axes.oio.is_some()),
-        (Axis::Workers, axes.workers.is_some()),
-        (Axis::Users, axes.users.is_some()),
-        (Axis::Bs, axes.bs.is_some()),
-        (Axis::Th, axes.th.is_some()),
-        (Axis::Step, axes.step.is_some()),
-        (Axis::Zone, axes.zone.is_some()),
-        (Axis::WarmS, axes.warm_s.is_some()),
-        (Axis::Secs, axes.secs.is_some()),
-    ];
-    all.into_iter().filter(|(_, is_given)| *is_given).map(|(axis, _)| axis)
+fn given(axes: &Axes) -> impl Iterator<Item = Axis> + '_ {
+    LOAD_AXES.into_iter().filter(|axis| axes.has(*axis))
 }
 
 /// Does every given axis have a meaning, and does none contradict another?

@@ -224,101 +224,187 @@ words! {
     }
 }
 
-/// The axes. All are optional.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Axes {
+/// The value of an axis as programs without its type write it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum AxisValue {
+    Number(f64),
+    Word(String),
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Word(word) => write!(f, "'{word}'"),
+        }
+    }
+}
+
+/// The type of an axis.
+trait AxisType: Sized {
+    /// The value, if the axis can have it.
+    fn of(value: &AxisValue) -> Option<Self>;
+}
+
+impl AxisType for u32 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number within the bounds
+    fn of(value: &AxisValue) -> Option<Self> {
+        match value {
+            AxisValue::Number(number) if number.fract() == 0.0 && (0.0..=f64::from(Self::MAX)).contains(number) => {
+                Some(*number as Self)
+            }
+            AxisValue::Number(_) | AxisValue::Word(_) => None,
+        }
+    }
+}
+
+impl AxisType for u16 {
+    fn of(value: &AxisValue) -> Option<Self> {
+        Self::try_from(u32::of(value)?).ok()
+    }
+}
+
+impl AxisType for u8 {
+    fn of(value: &AxisValue) -> Option<Self> {
+        Self::try_from(u32::of(value)?).ok()
+    }
+}
+
+impl AxisType for bool {
+    fn of(value: &AxisValue) -> Option<Self> {
+        u32::of(value).filter(|number| *number <= 1).map(|number| number == 1)
+    }
+}
+
+impl AxisType for String {
+    fn of(value: &AxisValue) -> Option<Self> {
+        match value {
+            AxisValue::Word(word) => Some(word.clone()),
+            AxisValue::Number(_) => None,
+        }
+    }
+}
+
+macro_rules! axes_of_words {
+    ($($name:ident),+) => {
+        $(impl AxisType for $name {
+            fn of(value: &AxisValue) -> Option<Self> {
+                match value {
+                    AxisValue::Word(word) => Self::from_word(word),
+                    AxisValue::Number(number) => Self::from_word(&number.to_string()),
+                }
+            }
+        })+
+    };
+}
+
+axes_of_words!(Direction, FileStep, FileSet, FileSystem, TraceApp, CacheMode, ZoneChoice, Recreated, Cycle);
+
+/// Makes [`Axes`] from its fields: the document, the type and the axis of each.
+macro_rules! axes {
+    ($($(#[$doc:meta])* $field:ident: $type:ty $(= $axis:ident)?),+ $(,)?) => {
+        /// The axes. All are optional.
+        #[derive(
+            Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema,
+        )]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Axes {
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>),+
+        }
+
+        impl Axes {
+            /// Has the axis a value?
+            #[must_use]
+            pub const fn has(&self, axis: Axis) -> bool {
+                match axis {
+                    $($(Axis::$axis => self.$field.is_some(),)?)+
+                    _ => false,
+                }
+            }
+
+            /// Sets the value of an axis.
+            ///
+            /// # Errors
+            /// Cells have no such axis, or the axis has no such value.
+            pub fn set(&mut self, axis: Axis, value: &AxisValue) -> Result<(), AxisError> {
+                let unknown = || AxisError { axis, reason: format!("it has no value {value}") };
+                match axis {
+                    $($(Axis::$axis => self.$field = Some(AxisType::of(value).ok_or_else(unknown)?),)?)+
+                    _ => return Err(unknown()),
+                }
+                Ok(())
+            }
+
+            /// Each axis of these, or of `other` if it is absent here.
+            fn each_or(self, other: Self) -> Self {
+                Self { $($field: self.$field.or(other.$field)),+ }
+            }
+        }
+    };
+}
+
+axes! {
     /// Percentage of reads among the requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rd: Option<u8>,
+    rd: u8 = Rd,
     /// Number of outstanding requests of each worker.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub qd: Option<u32>,
+    qd: u32 = Qd,
     /// Number of outstanding requests of all workers together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oio: Option<u32>,
+    oio: u32 = Oio,
     /// Number of threads of the load generator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workers: Option<u16>,
+    workers: u16 = Workers,
     /// Number of users that run an application trace at the same time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub users: Option<u16>,
+    users: u16 = Users,
     /// Size of each request, bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bs: Option<u32>,
+    bs: u32 = Bs,
     /// Number of sequential clients, each in a zone of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub th: Option<u16>,
+    th: u16 = Th,
     /// Direction of the requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub op: Option<Direction>,
+    op: Direction = Op,
     /// Step of the file-copy test that is measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<FileStep>,
+    step: FileStep = Step,
     /// Set of files of the file-copy test.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub set: Option<FileSet>,
+    set: FileSet = Set,
     /// File system whose placement of files and metadata is imitated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fs: Option<FileSystem>,
+    fs: FileSystem = Fs,
     /// Application whose requests are imitated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub app: Option<TraceApp>,
+    app: TraceApp = App,
     /// Write-back or write-through: the caches of the controller and, if its profile couples them, of the drives.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheMode>,
+    cache: CacheMode = Cache,
     /// Size of the controller's cache, MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_mib: Option<u32>,
+    cache_mib: u32 = CacheMib,
     /// Another controller with the same drives: the name of a profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ctl: Option<String>,
+    ctl: String = Ctl,
     /// Another host bus: the name of a profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bus: Option<String>,
+    bus: String = Bus,
     /// Other drives: the name of a profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drive: Option<String>,
+    drive: String = Drive,
     /// Devices of a journal that acknowledges writes: a profile's name, or `2xNAME` for two that hold the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal: Option<String>,
+    journal: String = Journal,
     /// Size of a chunk, bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chunk: Option<u32>,
+    chunk: u32 = Chunk,
     /// The part of the array to which the requests are limited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub zone: Option<ZoneChoice>,
+    zone: ZoneChoice = Zone,
     /// Cycle of the order test: the load that came before this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cyc: Option<Cycle>,
+    cyc: Cycle = Cyc,
     /// The way in which the array was created again after the random load.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<Recreated>,
+    after: Recreated = After,
     /// Length of the load before the measurement, seconds. It is of the same kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warm_s: Option<u32>,
+    warm_s: u32 = WarmS,
     /// Length of the measurement, seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub secs: Option<u32>,
+    secs: u32 = Secs,
     /// Is one member a slow drive, with half the rate of the others?
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slow: Option<bool>,
+    slow: bool = Slow,
     /// Are the drives' own write caches on? If it is absent, their profiles decide.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drive_cache: Option<bool>,
+    drive_cache: bool,
     /// Do the drives themselves read ahead? If it is absent, their profiles decide.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drive_read_ahead: Option<bool>,
+    drive_read_ahead: bool,
     /// Speed of the host's processor, percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_speed_percent: Option<u32>,
+    host_speed_percent: u32 = HostSpeed,
     /// Are the SSDs as from the factory? Otherwise they were written full before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fresh: Option<bool>,
+    fresh: bool,
     /// Number of the repetition, from 0. Each repetition has other positions of requests and other phases of the
     /// drives.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rep: Option<u32>,
+    rep: u32 = Rep,
 }
 
 /// Ranges of the axes: minimum and maximum.
@@ -393,38 +479,7 @@ impl Axes {
         if self.cache.is_some() || self.cache_mib == Some(0) {
             other.journal = None;
         }
-        Self {
-            rd: self.rd.or(other.rd),
-            qd: self.qd.or(other.qd),
-            oio: self.oio.or(other.oio),
-            workers: self.workers.or(other.workers),
-            users: self.users.or(other.users),
-            bs: self.bs.or(other.bs),
-            th: self.th.or(other.th),
-            op: self.op.or(other.op),
-            step: self.step.or(other.step),
-            set: self.set.or(other.set),
-            fs: self.fs.or(other.fs),
-            app: self.app.or(other.app),
-            cache: self.cache.or(other.cache),
-            cache_mib: self.cache_mib.or(other.cache_mib),
-            ctl: self.ctl.or(other.ctl),
-            bus: self.bus.or(other.bus),
-            drive: self.drive.or(other.drive),
-            journal: self.journal.or(other.journal),
-            chunk: self.chunk.or(other.chunk),
-            zone: self.zone.or(other.zone),
-            cyc: self.cyc.or(other.cyc),
-            after: self.after.or(other.after),
-            warm_s: self.warm_s.or(other.warm_s),
-            secs: self.secs.or(other.secs),
-            slow: self.slow.or(other.slow),
-            drive_cache: self.drive_cache.or(other.drive_cache),
-            drive_read_ahead: self.drive_read_ahead.or(other.drive_read_ahead),
-            host_speed_percent: self.host_speed_percent.or(other.host_speed_percent),
-            fresh: self.fresh.or(other.fresh),
-            rep: self.rep.or(other.rep),
-        }
+        self.each_or(other)
     }
 }
 
@@ -440,6 +495,38 @@ mod tests {
         }
         assert_eq!(CacheMode::from_word("wb"), Some(CacheMode::WriteBack));
         assert_eq!(Cycle::from_word("3"), None);
+    }
+
+    #[test]
+    fn an_axis_takes_the_values_of_its_type() {
+        let mut axes = Axes::default();
+        let (number, word) = (AxisValue::Number, |word: &str| AxisValue::Word(word.into()));
+        for (axis, value) in [
+            (Axis::Rd, number(40.0)),
+            (Axis::Bs, number(4096.0)),
+            (Axis::Cyc, number(2.0)),
+            (Axis::Slow, number(1.0)),
+            (Axis::Set, word("iso")),
+            (Axis::Bus, word("dmi2")),
+        ] {
+            assert!(!axes.has(axis) && axes.set(axis, &value).is_ok() && axes.has(axis), "{axis} {value}");
+        }
+        assert_eq!(
+            serde_json::to_string(&axes).unwrap(),
+            r#"{"rd":40,"bs":4096,"set":"iso","bus":"dmi2","cyc":"2","slow":true}"#
+        );
+        for (axis, value) in [
+            (Axis::Rd, number(0.5)),
+            (Axis::Rd, number(256.0)),
+            (Axis::Qd, number(-1.0)),
+            (Axis::Qd, word("4")),
+            (Axis::Slow, number(2.0)),
+            (Axis::Cyc, number(3.0)),
+            (Axis::App, word("business")),
+            (Axis::Pat, word("db")),
+        ] {
+            assert!(axes.set(axis, &value).is_err(), "{axis} {value}");
+        }
     }
 
     #[test]

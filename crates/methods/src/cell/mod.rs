@@ -23,8 +23,8 @@ mod warm;
 pub use accepted_axes::load_axes;
 pub(crate) use axes::words;
 pub use axes::{
-    Axes, Axis, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp,
-    ZoneChoice,
+    Axes, Axis, AxisError, AxisValue, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated,
+    TraceApp, ZoneChoice,
 };
 pub(crate) use bound::bus;
 pub use bound::{ceilings, ways};

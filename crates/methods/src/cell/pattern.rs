@@ -45,6 +45,14 @@ pub enum Pattern {
     Trace(TraceName),
 }
 
+/// A word for a pattern, and the direction that it contains.
+pub type PatternWord = (&'static str, Pattern, Option<Direction>);
+
+/// The pattern with this word.
+fn named<const N: usize>(words: [PatternWord; N], word: &str) -> Option<(Pattern, Option<Direction>)> {
+    words.into_iter().find(|(known, ..)| *known == word).map(|(_, pattern, direction)| (pattern, direction))
+}
+
 /// The identity of a trace, so that kept cells belong to the same requests.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -87,48 +95,53 @@ impl Pattern {
         Self::Application,
     ];
 
+    /// The words of the axis `pat`, with the direction that some contain. `wk` is a second name of the Workstation mix
+    /// that published claims use.
+    pub const AXIS_WORDS: [PatternWord; 13] = [
+        ("db", Self::Database, None),
+        ("sr", Self::Sequential, Some(Direction::Read)),
+        ("sw", Self::Sequential, Some(Direction::Write)),
+        ("rr", Self::Random, Some(Direction::Read)),
+        ("rw", Self::Random, Some(Direction::Write)),
+        ("fs", Self::FileServer, None),
+        ("web", Self::WebServer, None),
+        ("ws", Self::Workstation, None),
+        ("wk", Self::Workstation, None),
+        ("mt", Self::MultiThreaded, None),
+        ("rt", Self::ResponseTime, None),
+        ("seqssd", Self::SsdSequential, None),
+        ("rndssd", Self::SsdRandom, None),
+    ];
+
+    /// The loads of published claims by their names, with the direction that some contain.
+    pub const CLAIM_LOADS: [PatternWord; 14] = [
+        ("database", Self::Database, None),
+        ("sequential", Self::Sequential, None),
+        ("random-read-by-block", Self::Random, Some(Direction::Read)),
+        ("random-write-by-block", Self::Random, Some(Direction::Write)),
+        ("response-time", Self::ResponseTime, None),
+        ("multithreaded", Self::MultiThreaded, None),
+        ("file-server", Self::FileServer, None),
+        ("web-server", Self::WebServer, None),
+        ("workstation", Self::Workstation, None),
+        ("fc-test", Self::FcTest, None),
+        ("winbench99-transfer-graph", Self::TransferGraph, None),
+        ("winbench99", Self::Application, None),
+        ("rst-sequential", Self::SsdSequential, None),
+        ("rst-random", Self::SsdRandom, None),
+    ];
+
     /// The pattern for a word of the axis `pat`, and the direction if the word contains one.
     #[must_use]
     pub fn from_axis(word: &str) -> Option<(Self, Option<Direction>)> {
-        Some(match word {
-            "db" => (Self::Database, None),
-            "sr" => (Self::Sequential, Some(Direction::Read)),
-            "sw" => (Self::Sequential, Some(Direction::Write)),
-            "rr" => (Self::Random, Some(Direction::Read)),
-            "rw" => (Self::Random, Some(Direction::Write)),
-            "fs" => (Self::FileServer, None),
-            "web" => (Self::WebServer, None),
-            "ws" | "wk" => (Self::Workstation, None),
-            "mt" => (Self::MultiThreaded, None),
-            "rt" => (Self::ResponseTime, None),
-            "seqssd" => (Self::SsdSequential, None),
-            "rndssd" => (Self::SsdRandom, None),
-            _ => return None,
-        })
+        named(Self::AXIS_WORDS, word)
     }
 
-    /// The pattern for the workload of a claim, and the direction if the word contains one.
+    /// The pattern with this name, or for the workload of a claim, and the direction if the word contains one.
     #[must_use]
     pub fn from_workload(word: &str) -> Option<(Self, Option<Direction>)> {
-        Some(match word {
-            "database" => (Self::Database, None),
-            "sequential" => (Self::Sequential, None),
-            "random-read-by-block" => (Self::Random, Some(Direction::Read)),
-            "random-write-by-block" => (Self::Random, Some(Direction::Write)),
-            "random" => (Self::Random, None),
-            "file-server" => (Self::FileServer, None),
-            "web-server" => (Self::WebServer, None),
-            "workstation" => (Self::Workstation, None),
-            "multithreaded" | "multi-threaded" => (Self::MultiThreaded, None),
-            "response-time" => (Self::ResponseTime, None),
-            "rst-sequential" => (Self::SsdSequential, None),
-            "rst-random" => (Self::SsdRandom, None),
-            "latency" => (Self::Latency, None),
-            "fc-test" => (Self::FcTest, None),
-            "winbench99-transfer-graph" | "transfer-graph" => (Self::TransferGraph, None),
-            "winbench99" | "application" => (Self::Application, None),
-            _ => return None,
-        })
+        let by_name = Self::ALL.into_iter().find(|pattern| pattern.name() == word);
+        by_name.map(|pattern| (pattern, None)).or_else(|| named(Self::CLAIM_LOADS, word))
     }
 
     /// A short name for results and file names.
@@ -191,14 +204,14 @@ mod tests {
 
     #[test]
     fn every_word_of_the_axis_and_of_the_workloads_names_a_pattern() {
-        for word in ["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "mt", "rt", "seqssd", "rndssd"] {
-            assert!(Pattern::from_axis(word).is_some(), "{word}");
-        }
         assert_eq!(Pattern::from_axis("sw"), Some((Pattern::Sequential, Some(Direction::Write))));
         assert_eq!(Pattern::from_axis("tape"), None);
         for pattern in Pattern::ALL {
             let named = Pattern::from_workload(pattern.name()).map(|(pattern, _)| pattern);
             assert_eq!(named, Some(pattern));
+        }
+        for (word, pattern, direction) in Pattern::CLAIM_LOADS {
+            assert_eq!(Pattern::from_workload(word), Some((pattern, direction)), "{word}");
         }
     }
 }
