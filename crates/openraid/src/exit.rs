@@ -6,17 +6,30 @@ use std::fmt;
 use openraid_format::Uuid;
 pub use openraid_status::Exit;
 
-/// Why a command failed. The text names the object and the remedy.
+use crate::service_exit::Cause;
+
+/// Why a command failed: the thing, the fault and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// In words. It begins with the name of the thing that the failure is about.
-    pub text: String,
     /// The thing that failed.
     pub about: About,
     /// What stood in the way.
     pub obstacle: Obstacle,
+    /// Apart, so that a result with a failure is small.
+    words: Box<FailureWords>,
+}
+
+/// The text of a failure, in its parts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct FailureWords {
+    /// The name with which the text begins.
+    name: Option<String>,
+    /// The fault, without that name and the remedy.
+    fault: String,
+    /// What to do about it.
+    remedy: Option<String>,
 }
 
 /// An array that a failure is about. Two arrays can have one name, so the identity decides if both sides know one.
@@ -92,11 +105,6 @@ impl About {
             _ => self == other,
         }
     }
-
-    /// How a text about it begins.
-    fn head(&self) -> String {
-        self.named().map_or_else(String::new, |name| name + ": ")
-    }
 }
 
 /// What stands in the way of an operation. Callers act by it, not by the text.
@@ -120,7 +128,15 @@ pub enum Obstacle {
 impl Failure {
     /// With this exit code.
     pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
-        Self { exit, text: text.to_string(), about: About::Unnamed, obstacle: Obstacle::Other }
+        let (about, obstacle) = (About::Unnamed, Obstacle::Other);
+        let words = FailureWords { name: None, fault: text.to_string(), remedy: None };
+        Self { exit, about, obstacle, words: Box::new(words) }
+    }
+    /// The failure for an error of which the parts are known.
+    pub fn of_cause(cause: &(impl Cause + ?Sized)) -> Self {
+        let mut failure = Self::new(cause.exit(), cause.fault());
+        (failure.words.name, failure.words.remedy) = (cause.name(), cause.remedy());
+        failure
     }
     /// The operation failed.
     pub fn failed(text: impl fmt::Display) -> Self {
@@ -145,8 +161,46 @@ impl Failure {
 
     /// The same, for an object.
     #[must_use]
-    pub fn of(self, name: impl fmt::Display) -> Self {
-        Self { text: format!("{name}: {}", self.text), ..self }
+    pub fn of(mut self, name: impl fmt::Display) -> Self {
+        (self.words.fault, self.words.name) = (self.named_fault(), Some(name.to_string()));
+        self
+    }
+
+    /// The same with a remedy.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl fmt::Display) -> Self {
+        self.words.remedy = Some(remedy.to_string());
+        self
+    }
+
+    /// The same with another text.
+    #[must_use]
+    pub fn worded(mut self, text: impl fmt::Display) -> Self {
+        *self.words = FailureWords { name: None, fault: text.to_string(), remedy: None };
+        self
+    }
+
+    /// The same with another fault or remedy at its end.
+    #[must_use]
+    pub fn and(mut self, more: impl fmt::Display) -> Self {
+        self.words.fault = format!("{}; {more}", self.reason());
+        self.words.remedy = None;
+        self
+    }
+
+    /// The same with a sentence at its end.
+    #[must_use]
+    pub fn sentence(mut self, sentence: &str) -> Self {
+        let last = self.words.remedy.as_mut().unwrap_or(&mut self.words.fault);
+        *last = format!("{last}. {sentence}");
+        self
+    }
+
+    /// The same without the name of the thing.
+    #[must_use]
+    pub fn unnamed(mut self) -> Self {
+        (self.words.name, self.about) = (None, About::Unnamed);
+        self
     }
 
     /// The same, about an array or a span that does not start.
@@ -167,20 +221,46 @@ impl Failure {
         self.named(About::Member(name.to_owned()))
     }
 
-    fn named(self, about: About) -> Self {
-        let head = about.head();
-        let text = if self.text.starts_with(&head) { self.text } else { head + &self.text };
-        Self { text, about, ..self }
+    fn named(mut self, about: About) -> Self {
+        let name = about.named();
+        if self.words.name != name {
+            self.words.fault = self.named_fault();
+        }
+        // Words that came from elsewhere may begin with the name.
+        if let Some(rest) = name.as_ref().and_then(|name| self.words.fault.strip_prefix(&format!("{name}: "))) {
+            self.words.fault = rest.to_owned();
+        }
+        (self.words.name, self.about) = (name, about);
+        self
     }
 
-    /// The text without the name of the thing.
-    pub fn fault(&self) -> &str {
-        self.text.strip_prefix(&self.about.head()).unwrap_or(&self.text)
+    /// The fault after the name of the thing.
+    fn named_fault(&self) -> String {
+        let head = self.words.name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+        head + &self.words.fault
+    }
+
+    /// In words: name, fault and remedy.
+    pub fn text(&self) -> String {
+        with_remedy(self.named_fault(), self.words.remedy.as_deref())
+    }
+
+    /// Fault and remedy without the name of the thing.
+    pub fn reason(&self) -> String {
+        with_remedy(self.words.fault.clone(), self.words.remedy.as_deref())
     }
 
     /// Several failures as one: a line for each, and the most severe exit code.
     pub fn joined(failures: &[Self], otherwise: Exit) -> Self {
-        Self::new(most_severe(failures).unwrap_or(otherwise), grouped(failures).join("\n  "))
+        let exit = most_severe(failures).unwrap_or(otherwise);
+        match failures {
+            [only] => {
+                let mut failure = Self::new(exit, only.named_fault());
+                failure.words.remedy.clone_from(&only.words.remedy);
+                failure
+            }
+            _ => Self::new(exit, grouped(failures).join("\n  ")),
+        }
     }
 
     /// Several failures as one that says this, with the most severe exit code, and the obstacle if they have the same.
@@ -207,39 +287,58 @@ fn most_severe(failures: &[Failure]) -> Option<Exit> {
 /// The texts of failures, `NAME: FAULT; REMEDY`, with each fault and each remedy once: things with the same fault are named
 /// together, and a remedy of several faults follows the last one of them.
 pub fn grouped(failures: &[Failure]) -> Vec<String> {
-    let mut faults: Vec<(Vec<Option<String>>, &str)> = Vec::new();
+    let mut faults: Vec<NamedFault> = Vec::new();
     for failure in failures {
-        let (name, fault) = (failure.about.named(), failure.fault());
-        match faults.iter_mut().find(|entry| entry.1 == fault && entry.0.contains(&None) == name.is_none()) {
-            Some((names, _)) if names.contains(&name) => {}
-            Some((names, _)) => names.push(name),
-            None => faults.push((vec![name], fault)),
+        // Failures about nothing that a caller knows are told apart by their names, too.
+        let name = failure.about.named();
+        let fault = if name.is_none() { failure.named_fault() } else { failure.words.fault.clone() };
+        let remedy = failure.words.remedy.as_deref();
+        let is_same = |known: &&mut NamedFault| {
+            (&known.fault, known.remedy, known.names.is_empty()) == (&fault, remedy, name.is_none())
+        };
+        match (faults.iter_mut().find(is_same), name) {
+            (Some(known), Some(name)) if !known.names.contains(&name) => known.names.push(name),
+            (Some(_), _) => {}
+            (None, name) => faults.push(NamedFault { names: name.into_iter().collect(), fault, remedy }),
         }
     }
-    let mut remedies: Vec<(Vec<String>, &str)> = Vec::new();
-    for (names, fault) in faults {
-        let (fault, remedy) = fault.rsplit_once("; ").unwrap_or((fault, ""));
-        let names: Vec<String> = names.into_iter().flatten().collect();
-        let text = if names.is_empty() { fault.to_owned() } else { format!("{}: {fault}", names.join(", ")) };
-        match remedies.iter_mut().find(|entry| !remedy.is_empty() && entry.1 == remedy) {
+    let mut remedies: Vec<(Vec<String>, Option<&str>)> = Vec::new();
+    for NamedFault { names, fault, remedy } in faults {
+        let text = if names.is_empty() { fault } else { format!("{}: {fault}", names.join(", ")) };
+        match remedies.iter_mut().find(|entry| remedy.is_some() && entry.1 == remedy) {
             Some((texts, _)) => texts.push(text),
             None => remedies.push((vec![text], remedy)),
         }
     }
-    let with_remedy = |(mut texts, remedy): (Vec<String>, &str)| {
-        match texts.as_mut_slice() {
-            [only] if !remedy.is_empty() => *only = format!("{only}; {remedy}"),
-            [_, ..] if !remedy.is_empty() => texts.push(format!("for each of these: {remedy}")),
-            _ => {}
+    let lines = |(mut texts, remedy): (Vec<String>, Option<&str>)| match (texts.len(), remedy) {
+        (1, _) => texts.into_iter().map(|text| with_remedy(text, remedy)).collect(),
+        (_, Some(remedy)) => {
+            texts.push(format!("for each of these: {remedy}"));
+            texts
         }
-        texts
+        (_, None) => texts,
     };
-    remedies.into_iter().flat_map(with_remedy).collect()
+    remedies.into_iter().flat_map(lines).collect()
+}
+
+/// A fault with the names of the things that have it.
+struct NamedFault<'a> {
+    names: Vec<String>,
+    fault: String,
+    remedy: Option<&'a str>,
+}
+
+/// A fault with its remedy.
+fn with_remedy(fault: String, remedy: Option<&str>) -> String {
+    match remedy {
+        Some(remedy) => format!("{fault}; {remedy}"),
+        None => fault,
+    }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.text())
     }
 }
 impl std::error::Error for Failure {}
@@ -313,14 +412,14 @@ mod tests {
     #[test]
     fn a_fault_of_several_members_and_their_remedy_are_said_once() {
         let of = |name: &str, fault: &str| Failure::refused(fault).of_member(name);
-        let (md, plain) = ("md has it (idle); stop md", || Failure::refused("plain"));
-        let all = [of("/a", md), of("/b", md), of("/c", "in use; end it"), plain(), plain()];
+        let (md, plain) = ("md has it (idle)", || Failure::refused("plain"));
+        let of_md = |name| of(name, md).remedy("stop md");
+        let all = [of_md("/a"), of_md("/b"), of("/c", "in use").remedy("end it"), plain(), plain()];
         let wanted = "/a, /b: md has it (idle); stop md\n  /c: in use; end it\n  plain";
-        assert_eq!(Failure::joined(&all, Exit::Refused).text, wanted);
+        assert_eq!(Failure::joined(&all, Exit::Refused).text(), wanted);
         // Faults that differ have one remedy.
-        let all =
-            [("/a", "held by x; end it"), ("/d", "gone"), ("/b", "held by y; end it"), ("/c", "held by y; end it")];
-        let all = all.map(|(name, fault)| of(name, fault));
+        let held = |name, fault| of(name, fault).remedy("end it");
+        let all = [held("/a", "held by x"), of("/d", "gone"), held("/b", "held by y"), held("/c", "held by y")];
         let wanted = ["/a: held by x", "/b, /c: held by y", "for each of these: end it", "/d: gone"];
         assert_eq!(grouped(&all), wanted);
     }

@@ -13,15 +13,30 @@ use openraid_sys::{MemberError, NetError};
 
 use crate::exit::{Exit, Failure};
 
-/// An error with the exit code of a command that meets it.
+/// An error with the exit code of a command that meets it, and the parts of its text: `NAME: FAULT; REMEDY`.
 pub trait Cause: std::fmt::Display {
     /// The exit code.
     fn exit(&self) -> Exit;
+
+    /// The thing that the text names first.
+    fn name(&self) -> Option<String> {
+        None
+    }
+
+    /// The fault, without that name and the remedy.
+    fn fault(&self) -> String {
+        self.to_string()
+    }
+
+    /// What to do about it.
+    fn remedy(&self) -> Option<String> {
+        None
+    }
 }
 
 impl<T: Cause> From<T> for Failure {
     fn from(cause: T) -> Self {
-        Self::new(cause.exit(), &cause)
+        Self::of_cause(&cause)
     }
 }
 
@@ -62,6 +77,14 @@ impl Cause for StartError {
             Self::Placement(_) | Self::NotAMember(..) | Self::Name(_) | Self::NoMembers => Exit::Refused,
         }
     }
+
+    fn fault(&self) -> String {
+        self.fault()
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.remedy()
+    }
 }
 
 impl Cause for AssembleError {
@@ -70,6 +93,14 @@ impl Cause for AssembleError {
             Self::Nothing => Exit::Refused,
             _ => Exit::Failed,
         }
+    }
+
+    fn fault(&self) -> String {
+        self.fault()
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.remedy()
     }
 }
 
@@ -92,6 +123,18 @@ impl Cause for MemberError {
             _ => Exit::Refused,
         }
     }
+
+    fn name(&self) -> Option<String> {
+        Some(self.path().display().to_string())
+    }
+
+    fn fault(&self) -> String {
+        self.fault()
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.remedy()
+    }
 }
 
 impl Cause for RemoteError {
@@ -102,6 +145,14 @@ impl Cause for RemoteError {
             }
             _ => Exit::Error,
         }
+    }
+
+    fn fault(&self) -> String {
+        self.fault()
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.remedy()
     }
 }
 
@@ -114,6 +165,18 @@ impl Cause for OpenError {
             Self::Twice { .. } => Exit::Refused,
             Self::Silent { .. } | Self::Probe { .. } | Self::Exhausted { .. } => Exit::Error,
         }
+    }
+
+    fn name(&self) -> Option<String> {
+        Some(self.member())
+    }
+
+    fn fault(&self) -> String {
+        self.fault()
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.remedy()
     }
 }
 

@@ -10,6 +10,7 @@ mod bitmap;
 mod change;
 mod ppl;
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -246,51 +247,69 @@ pub enum AssembleError {
     },
 }
 
-impl fmt::Display for AssembleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl AssembleError {
+    /// The fault, without the remedy. Drives have their numbers.
+    #[must_use]
+    pub fn fault(&self) -> String {
         match self {
-            Self::Nothing => write!(f, "no member was given; name the drives, or a folder to scan"),
-            Self::OtherArray { drive, belongs_to, array } => write!(
-                f,
-                "drive {drive} belongs to array {belongs_to}, not to {array}; leave it out or assemble that array"
-            ),
-            Self::Unsupported { drive, features } => write!(
-                f,
-                "drive {drive} uses features that are not served here: {features}; use Linux md for this array"
-            ),
-            Self::Bitmap { drive, error } => {
-                write!(f, "drive {drive}: {error}; `openraid copy-out` reads the array as it is")
+            Self::Nothing => "no member was given".into(),
+            Self::OtherArray { drive, belongs_to, array } => {
+                format!("drive {drive} belongs to array {belongs_to}, not to {array}")
             }
-            Self::Geometry(error) => write!(f, "the superblocks describe an array that cannot be: {error}"),
-            Self::Change(error) => write!(f, "the superblocks describe a change of shape that cannot be: {error}"),
-            Self::Disagree { drive, field } => write!(
-                f,
-                "drive {drive} disagrees with the newest superblock about the {field}; examine the members and leave it out"
-            ),
-            Self::Shrunk { drive, need, have } => write!(
-                f,
-                "drive {drive} has {}, but its superblock says that it needs {}; it was cut short or is not the drive it was",
-                have.readable(),
-                need.readable()
-            ),
-            Self::AbsurdEvents { drive, events } => write!(
-                f,
-                "drive {drive} says that it has seen {events} events, which cannot be: its superblock is damaged; leave it out"
-            ),
-            Self::TooFew { missing, have, stale } => {
-                write!(f, "not enough members: {have} present, {missing} without one")?;
-                if *stale > 0 {
-                    write!(f, "; {stale} stale ones are there that --force would take (writes they missed are lost)")
-                } else {
-                    write!(f, "; find the missing drives")
-                }
+            Self::Unsupported { drive, features } => {
+                format!("drive {drive} uses features that are not served here: {features}")
             }
-            Self::DirtyDegraded { missing } => write!(
-                f,
-                "the array was not stopped cleanly, or not synced before, and {missing} without a member: stripes that were being written may be wrong in those slots; \
-                 bring the missing members back, or use --force to start with that risk"
+            Self::Bitmap { drive, error } => format!("drive {drive}: {error}"),
+            Self::Geometry(error) => format!("the superblocks describe an array that cannot be: {error}"),
+            Self::Change(error) => format!("the superblocks describe a change of shape that cannot be: {error}"),
+            Self::Disagree { drive, field } => {
+                format!("drive {drive} disagrees with the newest superblock about the {field}")
+            }
+            Self::Shrunk { drive, need, have } => {
+                let (have, need) = (have.readable(), need.readable());
+                format!("drive {drive} has {have}, but its superblock says that it needs {need}")
+            }
+            Self::AbsurdEvents { drive, events } => format!(
+                "drive {drive} says that it has seen {events} events, which cannot be: its superblock is damaged"
+            ),
+            Self::TooFew { missing, have, .. } => {
+                format!("not enough members: {have} present, {missing} without one")
+            }
+            Self::DirtyDegraded { missing } => format!(
+                "the array was not stopped cleanly, or not synced before, and {missing} without a member: stripes that \
+                 were being written may be wrong in those slots"
             ),
         }
+    }
+
+    /// What to do about it, if this can be said.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        let remedy = match self {
+            Self::Geometry(_) | Self::Change(_) => return None,
+            Self::TooFew { stale, .. } if *stale > 0 => {
+                return Some(format!(
+                    "{stale} stale ones are there that --force would take (writes they missed are lost)"
+                ))
+            }
+            Self::Nothing => "name the drives, or a folder to scan",
+            Self::OtherArray { .. } => "leave it out or assemble that array",
+            Self::Unsupported { .. } => "use Linux md for this array",
+            Self::Bitmap { .. } => "`openraid copy-out` reads the array as it is",
+            Self::Disagree { .. } => "examine the members and leave it out",
+            Self::Shrunk { .. } => "it was cut short or is not the drive it was",
+            Self::AbsurdEvents { .. } => "leave it out",
+            Self::TooFew { .. } => "find the missing drives",
+            Self::DirtyDegraded { .. } => "bring the missing members back, or use --force to start with that risk",
+        };
+        Some(remedy.into())
+    }
+}
+
+impl fmt::Display for AssembleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fault())?;
+        self.remedy().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
 impl core::error::Error for AssembleError {}

@@ -94,6 +94,6 @@ mod tests {
         let file = choice(&library, &ProfileArguments { bytes: 1 << 24, ..ProfileArguments::default() });
         assert!(file.expect("a default").why.contains("files"));
         let wrong = ProfileArguments { chosen: Some("nothing".into()), ..ProfileArguments::default() };
-        assert!(choice(&library, &wrong).expect_err("no such profile").text.contains("nothing"));
+        assert!(choice(&library, &wrong).expect_err("no such profile").text().contains("nothing"));
     }
 }

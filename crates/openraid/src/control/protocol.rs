@@ -124,7 +124,7 @@ pub fn read_request(line: &str) -> Result<Command, Failure> {
 pub fn write_response(result: Result<ServerAnswer, Failure>) -> String {
     let (ok, error) = match result {
         Ok(answer) => (Some(answer), None),
-        Err(failure) => (None, Some(ErrorModel { exit: failure.exit.code(), text: failure.text })),
+        Err(failure) => (None, Some(ErrorModel { exit: failure.exit.code(), text: failure.text() })),
     };
     line_of(&Response { v: VERSION, ok, error })
 }
@@ -184,6 +184,6 @@ mod tests {
             assert!(read_request(line).is_err(), "{line}");
             assert!(read_response(line).is_err(), "{line}");
         }
-        assert!(read_request("{\"v\":1,\"do\":\"hello\"}").unwrap_err().text.contains("version 1"));
+        assert!(read_request("{\"v\":1,\"do\":\"hello\"}").unwrap_err().text().contains("version 1"));
     }
 }

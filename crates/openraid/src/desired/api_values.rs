@@ -131,7 +131,7 @@ mod tests {
         let refused = |change: &dyn Fn(&mut KeptModel), words: &str| {
             let mut kept = kept.clone();
             change(&mut kept);
-            let text = understood(&kept).expect_err("it is refused").text;
+            let text = understood(&kept).expect_err("it is refused").text();
             assert!(text.contains(words), "{text}");
         };
         refused(&|input| input.cache = Some("1 horse".into()), "server.cache");

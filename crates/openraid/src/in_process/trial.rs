@@ -104,11 +104,9 @@ pub fn reasons(members: &[(OpenedMember, ProbedMember)], options: AssembleOption
     let name = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
     let failed = plans.iter().filter_map(|set| {
         let error = set.plan.as_ref().err()?;
-        Some(Failure::new(error.exit(), sets::assemble_error(error, &name)).of_array(set.label(&probed)))
+        Some(sets::assemble_error(error, &name).of_array(set.label(&probed)))
     });
-    let strangers = strangers
-        .iter()
-        .map(|place| Failure::refused(sets::no_member(&probed[*place])).of_member(&probed[*place].spec.text));
+    let strangers = strangers.iter().map(|place| sets::no_member(&probed[*place]).of_member(&probed[*place].spec.text));
     failed.chain(strangers).collect()
 }
 
@@ -120,7 +118,7 @@ pub fn not_started(
     let failure = match error {
         StartError::Assemble(_) | StartError::NotAMember(..) => return None,
         StartError::SpansMissing { .. } => {
-            Failure::new(error.exit(), format!("{error}; if its spans are independent arrays, use --flat"))
+            Failure::new(error.exit(), error).remedy("if its spans are independent arrays, use --flat")
         }
         _ => Failure::from(error.clone()),
     };

@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn contradictory_options_are_wrong_usage() {
         let (two, five, none) = (strings(&["a", "b"]), strings(&["a", "b", "c", "d", "e"]), Vec::new());
-        let refused = |options: CreateOptions<'_>| NewShape::of(&options).expect_err("refused").text;
+        let refused = |options: CreateOptions<'_>| NewShape::of(&options).expect_err("refused").text();
         assert!(refused(options("6", &two, &none)).contains("at least 4 members"));
         assert!(refused(options("50", &five, &none)).contains("shared out"));
         assert!(refused(options("single", &two, &none)).contains("one drive"));
@@ -395,7 +395,7 @@ mod tests {
         let members = strings(&["/a", "/b", "/c"]);
         let shape = NewShape::of(&options("5", &members, &[])).expect("a shape");
         let sizes = [Sectors::mib(64), Sectors::kib(64), Sectors::mib(64)];
-        let text = shape.plan(&sizes, &members).expect_err("too small").text;
+        let text = shape.plan(&sizes, &members).expect_err("too small").text();
         assert!(text.starts_with("/b: the member is too small"), "{text}");
     }
 }

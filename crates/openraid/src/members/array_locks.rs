@@ -79,8 +79,8 @@ impl ArrayLocks {
 fn not_locked((uuid, name): &ArrayKey, error: &NameError) -> Failure {
     match error {
         NameError::Held { owner } => {
-            let why = "One process at a time may use an array, whichever of its members are named";
-            busy(*uuid, name, &format!("busy: {owner} uses it; stop that first. {why}"))
+            let remedy = "stop that first. One process at a time may use an array, whichever of its members are named";
+            busy(*uuid, name, Failure::refused(format!("busy: {owner} uses it")).remedy(remedy))
         }
         NameError::Failed { .. } => {
             let label = ArrayLabel::new(name, Some(*uuid));
@@ -89,8 +89,8 @@ fn not_locked((uuid, name): &ArrayKey, error: &NameError) -> Failure {
     }
 }
 
-fn busy(uuid: Uuid, name: &str, why: &str) -> Failure {
-    Failure { obstacle: Obstacle::InUse, ..Failure::refused(why) }.of_array(ArrayLabel::new(name, Some(uuid)))
+fn busy(uuid: Uuid, name: &str, why: Failure) -> Failure {
+    Failure { obstacle: Obstacle::InUse, ..why }.of_array(ArrayLabel::new(name, Some(uuid)))
 }
 
 /// Add the members that were seen of it to the failure of an array.
@@ -245,12 +245,11 @@ fn held<'a>(
     let refusal = |(text, failure): &(String, Failure)| {
         let ArrayMember { array: (uuid, name), .. } = seen.iter().find(|entry| entry.member == *text)?;
         (failure.obstacle == Obstacle::InUse && is_open(*uuid)).then(|| {
-            let why = format!(
-                "busy: {}. Another program may write to this member, so the array does not start without it, \
-                 and --degraded does not change that",
-                failure.text
+            let why = failure.clone().of("busy").sentence(
+                "Another program may write to this member, so the array does not start without it, and --degraded does not \
+                 change that",
             );
-            (*uuid, busy(*uuid, name, &why))
+            (*uuid, busy(*uuid, name, why))
         })
     };
     failed.filter_map(refusal).collect()

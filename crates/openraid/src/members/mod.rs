@@ -201,10 +201,10 @@ pub fn protected(
         let (uuid, name) = set_of(probed)?;
         let others = opened.iter().any(|(_, other)| set_of(other).is_some_and(|(set, _)| set == uuid));
         others.then(|| {
-            let failure = Failure::refused(format!(
-                "it is write-protected and a member of array {name}; without it the array would run degraded, and it would miss \
-                 later writes. Make it writable, serve the array with --read-only, or start without this member with --degraded"
-            ));
+            let failure = Failure::refused(format!("it is write-protected and a member of array {name}")).remedy(
+                "without it the array would run degraded, and it would miss later writes. Make it writable, serve the array \
+                 with --read-only, or start without this member with --degraded",
+            );
             (uuid, failure.of_member(&member.spec.text))
         })
     };
@@ -226,14 +226,14 @@ fn not_opened(error: OpenError) -> Failure {
         | OpenError::Remote { error: RemoteError::ReadOnly, .. } => Obstacle::WriteProtected,
         _ => Obstacle::Other,
     };
+    let member = error.member();
     let failure = Failure { obstacle, ..Failure::from(error) };
-    if let Some(text) = of_md {
-        return Failure { text, ..failure };
+    if let Some(advice) = of_md {
+        return failure.worded(advice).of(member);
     }
     if is_missing {
-        let text = failure.text
-            + "; if it was moved, `openraid scan DIR` finds it, and `openraid assemble` remembers its new path";
-        return Failure { text, ..failure };
+        return failure
+            .remedy("if it was moved, `openraid scan DIR` finds it, and `openraid assemble` remembers its new path");
     }
     failure
 }
@@ -294,8 +294,8 @@ pub fn none_opened(
     let head = unopened(failed.len(), Among::All(failed.len(), whose));
     let head =
         if are_in_use(failed) { format!("{head}:") } else { format!("{head}; `openraid scan DIR` looks for them:") };
-    let reasons = failed.iter().map(|(_, failure)| failure.text.as_str());
-    let lines: Vec<&str> = std::iter::once(head.as_str()).chain(reasons).collect();
+    let reasons = failed.iter().map(|(_, failure)| failure.text());
+    let lines: Vec<String> = std::iter::once(head).chain(reasons).collect();
     Failure::new(exit_of_none(names, specs, registry), lines.join("\n  "))
 }
 

@@ -42,7 +42,7 @@ pub fn advice(spec: &str) -> Option<String> {
     let (path, state) = (array.path(), array.state());
     let path = path.display();
     Some(format!(
-        "{spec}: the kernel's md has it as {path} ({state}): unmount {path}, `mdadm --stop {path}`, then \
+        "the kernel's md has it as {path} ({state}): unmount {path}, `mdadm --stop {path}`, then \
          `openraid assemble ARRAY`. So that md does not take it at the next boot: {}",
         remake_initramfs(is_installed)
     ))

@@ -10,10 +10,11 @@ use openraid_format::{FeatureMap, ForeignKind, MdLevel, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
-use crate::exit::ArrayLabel;
+use crate::exit::{ArrayLabel, Failure};
 use crate::members::contents::contents;
 use crate::on_disk::split_brain::at_text;
 use crate::quantity::counted;
+use crate::service_exit::Cause;
 
 /// The members of one array.
 #[derive(Debug)]
@@ -101,61 +102,77 @@ pub fn array_name(superblock: &Superblock) -> String {
 pub type Names<'a> = &'a dyn Fn(DriveId) -> String;
 
 /// Why members make no array, with their names.
-pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
-    match error {
-        AssembleError::OtherArray { drive, belongs_to, array } => format!(
-            "{} belongs to array {belongs_to}, not to {array}; leave it out, or assemble that array",
-            name(*drive)
+pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> Failure {
+    let (fault, remedy) = match error {
+        AssembleError::OtherArray { drive, belongs_to, array } => (
+            format!("{} belongs to array {belongs_to}, not to {array}", name(*drive)),
+            "leave it out, or assemble that array".to_owned(),
         ),
-        AssembleError::Unsupported { drive, features } if features.contains(FeatureMap::JOURNAL) => format!(
-            "{} has Linux md's own journal ({features}), which may hold writes that the members do not have; start the array with \
-             Linux md and the journal's device, which plays it back, take the journal out of it there (docs/journal.md says how), \
-             and stop it; then it can be served here",
-            name(*drive)
+        AssembleError::Unsupported { drive, features } if features.contains(FeatureMap::JOURNAL) => (
+            format!(
+                "{} has Linux md's own journal ({features}), which may hold writes that the members do not have",
+                name(*drive)
+            ),
+            "start the array with Linux md and the journal's device, which plays it back, take the journal out of it there \
+             (docs/journal.md says how), and stop it; then it can be served here"
+                .into(),
         ),
-        AssembleError::Unsupported { drive, features } => {
-            format!("{} uses features that are not served here: {features}; use Linux md for this array", name(*drive))
+        AssembleError::Unsupported { drive, features } => (
+            format!("{} uses features that are not served here: {features}", name(*drive)),
+            "use Linux md for this array".into(),
+        ),
+        AssembleError::Disagree { drive, field } => (
+            format!("{} disagrees with the newest superblock about the {field}", name(*drive)),
+            "compare the members with `openraid examine` and leave it out".into(),
+        ),
+        AssembleError::Shrunk { drive, need, have } => (
+            format!(
+                "{} has {}, but its superblock says that it needs {}",
+                name(*drive),
+                have.readable(),
+                need.readable()
+            ),
+            "it was cut short, or is not the drive it was".into(),
+        ),
+        AssembleError::AbsurdEvents { drive, events } => (
+            format!("{} has an impossible event count ({events}): its superblock is damaged", name(*drive)),
+            "leave it out".into(),
+        ),
+        AssembleError::TooFew { missing, have, stale } => too_few(*missing, *have, *stale),
+        AssembleError::DirtyDegraded { missing } => (
+            format!(
+                "the array was not stopped cleanly (or its first sync is not complete), and {} without a member: rows that \
+                 were being written, or not yet synced, may be wrong there",
+                slots_are(*missing)
+            ),
+            "bring the missing members back, or accept that risk with --force".into(),
+        ),
+        AssembleError::Bitmap { drive, error } => (
+            format!("{}: {error}", name(*drive)),
+            "`openraid copy-out` reads the array as it is, without a server".into(),
+        ),
+        AssembleError::Geometry(GeometryError::StripedLayout { .. }) => (
+            error.to_string(),
+            "name all members after each of these commands, as `mdadm --assemble --update=layout-alternate /dev/mdN MEMBER...`"
+                .into(),
+        ),
+        AssembleError::Nothing | AssembleError::Geometry(_) | AssembleError::Change(_) => {
+            return Failure::of_cause(error);
         }
-        AssembleError::Disagree { drive, field } => format!(
-            "{} disagrees with the newest superblock about the {field}; compare the members with `openraid examine` \
-             and leave it out",
-            name(*drive)
-        ),
-        AssembleError::Shrunk { drive, need, have } => format!(
-            "{} has {}, but its superblock says that it needs {}; it was cut short, or is not the drive it was",
-            name(*drive),
-            have.readable(),
-            need.readable()
-        ),
-        AssembleError::AbsurdEvents { drive, events } => format!(
-            "{} has an impossible event count ({events}): its superblock is damaged; leave it out",
-            name(*drive)
-        ),
-        AssembleError::TooFew { missing, have, stale } => {
-            let remedy = if *stale > 0 {
-                let stale = counted((*stale).into(), "stale member", "stale members");
-                format!("--force would use {stale}; writes that they missed are lost")
-            } else {
-                "find the missing drives, or their replacements".into()
-            };
-            let good = counted((*have).into(), "good one is", "good ones are");
-            format!("not enough members: {good} there, {} without one; {remedy}", slots_are(*missing))
-        }
-        AssembleError::DirtyDegraded { missing } => format!(
-            "the array was not stopped cleanly (or its first sync is not complete), and {} without a member: rows that were \
-             being written, or not yet synced, may be wrong there; bring the missing members back, or accept that risk \
-             with --force",
-            slots_are(*missing)
-        ),
-        AssembleError::Bitmap { drive, error } => {
-            format!("{}: {error}; `openraid copy-out` reads the array as it is, without a server", name(*drive))
-        }
-        AssembleError::Geometry(GeometryError::StripedLayout { .. }) => format!(
-            "{error}; name all members after each of these commands, as `mdadm --assemble --update=layout-alternate /dev/mdN \
-             MEMBER...`"
-        ),
-        AssembleError::Nothing | AssembleError::Geometry(_) | AssembleError::Change(_) => error.to_string(),
-    }
+    };
+    Failure::new(error.exit(), fault).remedy(remedy)
+}
+
+/// The fault and the remedy of an array with too few members.
+fn too_few(missing: SlotSet, have: u32, stale: u32) -> (String, String) {
+    let good = counted(have.into(), "good one is", "good ones are");
+    let remedy = if stale > 0 {
+        let stale = counted(stale.into(), "stale member", "stale members");
+        format!("--force would use {stale}; writes that they missed are lost")
+    } else {
+        "find the missing drives, or their replacements".into()
+    };
+    (format!("not enough members: {good} there, {} without one", slots_are(missing)), remedy)
 }
 
 /// Why an array cannot be made, with the names of its members.
@@ -200,32 +217,40 @@ pub fn slots_text(set: SlotSet) -> String {
 }
 
 /// Why a member is of no use to any array.
-pub fn no_member(member: &ProbedMember) -> String {
+pub fn no_member(member: &ProbedMember) -> Failure {
     match &member.look.superblock_error {
-        Some((minor, error)) => format!("superblock {minor}: {error}"),
-        None if member.look.foreign.signatures.is_empty() => "no md superblock: it belongs to no array".into(),
-        None => format!("no superblock of md 1.x, but: {}{}", contents(member), next_step(member)),
+        Some((minor, error)) => Failure::refused(format!("superblock {minor}: {error}")),
+        None if member.look.foreign.signatures.is_empty() => {
+            Failure::refused("no md superblock: it belongs to no array")
+        }
+        None => {
+            let failure = Failure::refused(format!("no superblock of md 1.x, but: {}", contents(member)));
+            match next_step(member) {
+                Some(step) => failure.remedy(step),
+                None => failure,
+            }
+        }
     }
 }
 
-/// What to do with metadata that openraid does not read; empty if nothing is known.
-fn next_step(member: &ProbedMember) -> &'static str {
+/// What to do with metadata that openraid does not read, if this is known.
+fn next_step(member: &ProbedMember) -> Option<&'static str> {
     let signatures = &member.look.foreign.signatures;
     let has = |name: &str| signatures.iter().any(|signature| signature.name() == name);
     if signatures.iter().any(|signature| signature.is(ForeignKind::Md0)) {
-        "; openraid only reads md 0.90: copy the data with `openraid copy-out MEMBER... > image`, or convert the array once with \
-         `mdadm --assemble --update=metadata /dev/mdN MEMBER...`"
+        Some("openraid only reads md 0.90: copy the data with `openraid copy-out MEMBER... > image`, or convert the array once with \
+         `mdadm --assemble --update=metadata /dev/mdN MEMBER...`")
     } else if has("ddf_raid_member") || has("isw_raid_member") {
-        "; openraid does not read the metadata of RAID cards and firmware: assemble it with `mdadm --assemble --scan`, and copy \
-         the data to a new array"
+        Some("openraid does not read the metadata of RAID cards and firmware: assemble it with `mdadm --assemble --scan`, and copy \
+         the data to a new array")
     } else if has("PMBR") && !has("gpt") {
-        "; this is the first sector of a GPT, whose header is damaged or overwritten: if its partitions are the members, restore the \
+        Some("this is the first sector of a GPT, whose header is damaged or overwritten: if its partitions are the members, restore the \
          header from its copy at the end of the disk (`sgdisk --verify DRIVE`; in `gdisk DRIVE`, r and b), then name them; if a \
-         partition table was written over members, see docs/recovery.md"
+         partition table was written over members, see docs/recovery.md")
     } else if has("gpt") || has("dos") {
-        "; if its partitions are the members, name them; if a partition table was written over members, see docs/recovery.md"
+        Some("if its partitions are the members, name them; if a partition table was written over members, see docs/recovery.md")
     } else {
-        ""
+        None
     }
 }
 

@@ -6,6 +6,7 @@ use openraid_format::Superblock;
 use openraid_runtime::member::ProbedMember;
 use openraid_status::shell::command;
 
+use crate::exit::Failure;
 use crate::on_disk::sets::{self, SetPlan};
 use crate::quantity::utc;
 
@@ -39,13 +40,12 @@ impl<'a> SplitBrain<'a> {
         Some(Self { name: sets::array_name(&set.newest), newer, other })
     }
 
-    /// The state of both halves, and the commands that choose one. `verb` takes the members of a half.
-    pub fn text(&self, verb: &str) -> String {
-        format!(
-            "{}. To {}. The half that is not chosen is not written until you add it; `openraid copy-out` reads it",
-            self.state(),
-            self.choice(verb)
-        )
+    /// The refusal to start the array: the state of both halves, and the commands that choose one. `verb` takes the members
+    /// of a half.
+    pub fn refusal(&self, verb: &str) -> Failure {
+        let (state, choice) = (self.state(), self.choice(verb));
+        let fault = format!("{state}. To {choice}. The half that is not chosen is not written until you add it");
+        Failure::refused(fault).of(format_args!("array {}", self.name)).remedy("`openraid copy-out` reads it")
     }
 
     /// The commands that choose a half.
@@ -57,9 +57,7 @@ impl<'a> SplitBrain<'a> {
     /// The state of both halves.
     pub fn state(&self) -> String {
         format!(
-            "array {}: split brain: two halves ran without each other, and each may hold writes that the other lacks: {}, \
-             and {}",
-            self.name,
+            "split brain: two halves ran without each other, and each may hold writes that the other lacks: {}, and {}",
             half_text(&self.newer),
             half_text(&self.other)
         )

@@ -100,7 +100,7 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
     let name = |drive: openraid_units::DriveId| members[drive.index()].spec.text.clone();
     let (starts, missing, problem) = match &set.plan {
         Ok(plan) => (true, plan.missing.iter().map(|slot| slot.0).collect(), plan.forced.clone()),
-        Err(error) => (false, missing_of(error), Some(sets::assemble_error(error, &name))),
+        Err(error) => (false, missing_of(error), Some(sets::assemble_error(error, &name).text())),
     };
     let lines = set.members.iter().map(|place| match set.verdict(*place) {
         Some(verdict) => of_verdict(&members[*place], verdict, set, members),
@@ -228,7 +228,7 @@ fn of_member(member: &ProbedMember, verdict: VerdictWord, slot: Option<u16>, tex
 /// A member that belongs to no array.
 pub fn stranger(member: &ProbedMember) -> MemberVerdict {
     let word = if member.look.superblock_error.is_some() { VerdictWord::Refused } else { VerdictWord::Stranger };
-    of_member(member, word, None, sets::no_member(member))
+    of_member(member, word, None, sets::no_member(member).text())
 }
 
 /// A member that could not be opened.

@@ -148,7 +148,7 @@ impl Output {
     pub fn fail(&self, failure: &Failure) -> Exit {
         if self.json {
             let schema = "openraid/error/1".into();
-            let body = ErrorBody { verb: self.verb, error: &failure.text };
+            let body = ErrorBody { verb: self.verb, error: &failure.text() };
             print_json(&Document { schema, body: &body, exit: failure.exit.code() });
         }
         self.complain(failure)
@@ -163,7 +163,7 @@ impl Output {
     }
 
     fn complain(&self, failure: &Failure) -> Exit {
-        let _ = writeln!(io::stderr().lock(), "{} {}: {}", program(), self.typed, seen(&failure.text));
+        let _ = writeln!(io::stderr().lock(), "{} {}: {}", program(), self.typed, seen(&failure.text()));
         failure.exit
     }
 }

@@ -141,7 +141,7 @@ impl Registry {
     /// result is empty.
     pub fn entries_if_readable(&self) -> Vec<RegisteredArray> {
         self.entries().unwrap_or_else(|failure| {
-            self.tell(&failure.text);
+            self.tell(&failure.text());
             Vec::new()
         })
     }
@@ -377,7 +377,7 @@ impl Registry {
         if let Some(error) = lock.as_ref().err().filter(|error| error.kind() == io::ErrorKind::WouldBlock) {
             return Err(self.not_written(error));
         }
-        let (file, is_old) = self.read_any().inspect_err(|failure| self.owed().fail(failure.text.clone()))?;
+        let (file, is_old) = self.read_any().inspect_err(|failure| self.owed().fail(failure.text()))?;
         let mut owed = self.owed();
         let mut content = owed.over(file.clone());
         change(&mut content);
@@ -390,7 +390,7 @@ impl Registry {
             lock.and_then(|_lock| self.write_content(&content, is_old)).map_err(|error| self.not_written(&error));
         match &written {
             Ok(()) => owed.settle(),
-            Err(failure) => owed.note(&file, &content, failure.text.clone()),
+            Err(failure) => owed.note(&file, &content, failure.text()),
         }
         written
     }
@@ -669,7 +669,7 @@ mod tests {
         fs::create_dir(folder.join("registry.json.new")).unwrap();
         let set = [("rebuild.rate".to_owned(), "50M".to_owned())];
         let failure = registry.keep(Some("1"), "a", |kept| kept.note(&set)).unwrap_err();
-        assert!(failure.text.contains("cannot be written"), "{}", failure.text);
+        assert!(failure.text().contains("cannot be written"), "{}", failure.text());
         assert!(registry.forget("b").is_err());
         let rate =
             |registry: &Registry| registry.find("a").unwrap().unwrap().kept.settings.get("rebuild.rate").cloned();
@@ -757,7 +757,7 @@ mod tests {
         }
         // A newer version has what no older copy has.
         fs::write(&path, whole.replace("registry/2", "registry/3")).unwrap();
-        assert!(registry.entries().unwrap_err().text.contains("another version"));
+        assert!(registry.entries().unwrap_err().text().contains("another version"));
         fs::write(&path, cut).unwrap();
         registry.remember(entry("c", "3", &["/z"])).unwrap();
         assert_eq!(names(&registry), ["a", "c"]);
@@ -765,7 +765,7 @@ mod tests {
         fs::write(&path, "{").unwrap();
         assert_eq!(names(&registry), ["a"], "the good copy was not replaced by the damaged file");
         fs::write(folder.join("registry.json.old"), "[").unwrap();
-        let text = registry.entries().unwrap_err().text;
+        let text = registry.entries().unwrap_err().text();
         assert!(text.contains("registry.json is damaged") && text.contains("registry.json.old is damaged"), "{text}");
         fs::remove_file(&path).unwrap();
         assert_eq!(names(&registry), [""; 0], "a file that was moved away stays away");
@@ -780,13 +780,13 @@ mod tests {
         let path = folder.join("registry.json.lock");
         let held = File::open(&path).unwrap();
         held.lock().unwrap();
-        let text = registry.refuse_if_locked().unwrap_err().text;
+        let text = registry.refuse_if_locked().unwrap_err().text();
         let holder = format!("has been locked by process {} (", std::process::id());
         assert!(
             text.contains(&holder) && text.contains(" for 5 s; ") && text.ends_with("nothing was changed"),
             "{text}"
         );
-        assert!(registry.remember(entry("b", "2", &["/y"])).unwrap_err().text.contains(&holder));
+        assert!(registry.remember(entry("b", "2", &["/y"])).unwrap_err().text().contains(&holder));
         assert_eq!(registry.entries().unwrap().len(), 1, "reading needs no lock");
         held.unlock().unwrap();
         registry.refuse_if_locked().unwrap();

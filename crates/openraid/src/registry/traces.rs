@@ -18,7 +18,7 @@ impl Registry {
     /// is told.
     pub fn entries_or_traces(&self) -> Vec<RegisteredArray> {
         self.entries().unwrap_or_else(|failure| {
-            self.tell(&failure.text);
+            self.tell(&failure.text());
             let mut bytes = Vec::new();
             for path in [self.path.clone(), self.beside("old")] {
                 // What cannot be read has no traces.

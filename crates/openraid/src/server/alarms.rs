@@ -59,10 +59,10 @@ impl Troubles {
     }
 
     /// Why this array could not be started.
-    pub(super) fn reason(&self, entry: &RegisteredArray) -> Option<&str> {
+    pub(super) fn reason(&self, entry: &RegisteredArray) -> Option<String> {
         let array = entry.label();
         let is_it = |why: &&Failure| why.about.not_started().is_some_and(|known| known.is(&array));
-        self.start.iter().find(is_it).map(Failure::fault)
+        self.start.iter().find(is_it).map(Failure::reason)
     }
 }
 
@@ -117,7 +117,7 @@ impl Server {
         let state = self.state();
         news.extend(problems.into_iter().map(|why| {
             let problems::ProblemPlace { array, member, .. } = state.place_of(&why.about);
-            News { array, member, ..plain(EventName::StartProblem, why.text) }
+            News { array, member, ..plain(EventName::StartProblem, why.text()) }
         }));
         news
     }
@@ -157,7 +157,7 @@ impl Server {
                     entries.into_iter().filter(|entry| entry.level != ArrayLevel::Jbod && !known(entry)).collect();
                 troubles.expected.extend(fresh);
             }
-            Err(failure) => troubles.registry = Some(failure.text),
+            Err(failure) => troubles.registry = Some(failure.text()),
         }
     }
 

@@ -155,7 +155,7 @@ impl Server {
             }
         }
         if let Some(failure) = is_changed.then(|| self.write_schedules(kept)).and_then(Result::err) {
-            crate::output::warn(&failure.text);
+            crate::output::warn(&failure.text());
         }
     }
 }
@@ -182,7 +182,7 @@ mod tests {
         let refused = |change: &dyn Fn(&mut Asked), words: &str| {
             let mut asked = asked.clone();
             change(&mut asked);
-            let text = understood(&asked).expect_err("it is refused").text;
+            let text = understood(&asked).expect_err("it is refused").text();
             assert!(text.contains(words), "{text}");
         };
         refused(&|input| input.name = "a]\n[server".into(), "name:");

@@ -353,7 +353,7 @@ impl Server {
         match self.join(served, set, &spec.text, Consent { overwrite: false, split: false }) {
             Ok(JoinOutcome::Joined(_)) => Ok(true),
             Ok(JoinOutcome::Confirm { text }) => Err(text),
-            Err(failure) => Err(failure.text),
+            Err(failure) => Err(failure.text()),
         }
     }
 
@@ -369,14 +369,14 @@ impl Server {
     /// The server still holds a member that failed: release it, so that it can be opened again. False while its failure
     /// is not recorded, or if the drive is a working member under another name, and so is not missing any more.
     fn let_go(&self, served: &ServedArray, set: ArrayId, member: &str, device: Uuid) -> Result<bool, String> {
-        let status = self.status().map_err(|failure| failure.text)?;
-        let lines = &set_status(&status, set).map_err(|failure| failure.text)?.members;
+        let status = self.status().map_err(|failure| failure.text())?;
+        let lines = &set_status(&status, set).map_err(|failure| failure.text())?.members;
         let Some(line) = lines.iter().find(|line| line.device == Some(device)) else { return Ok(true) };
         match (line.drive, line.state) {
             (Some(drive), MemberState::Faulty(_)) => {
                 let removed = self.handle.admin(AdminCommand::Remove { array: set, drive });
                 removed.map_err(|error| format!("{}: {member} cannot be taken out: {error}", served.name))?;
-                self.release(drive).map_err(|failure| failure.text)?;
+                self.release(drive).map_err(|failure| failure.text())?;
                 Ok(true)
             }
             (_, MemberState::InSync | MemberState::Spare | MemberState::Rebuilding { .. }) => {
@@ -398,7 +398,7 @@ impl Server {
             let Ok(_one_at_a_time) = self.changing.try_lock() else { return };
             let span = span.and_then(|span| usize::try_from(span).ok());
             let taken = self.take_own_spare(served, span, &spare.member);
-            self.state().plugs.note(&spare.member, taken.err().map(|failure| failure.text));
+            self.state().plugs.note(&spare.member, taken.err().map(|failure| failure.text()));
         }
     }
 
@@ -418,7 +418,7 @@ impl Server {
             }
             let Ok(_one_at_a_time) = self.changing.try_lock() else { return news };
             let started = self.start_array(&there, false, false);
-            let refused = started.as_ref().err().map(|failure| failure.text.clone());
+            let refused = started.as_ref().err().map(|failure| failure.text());
             there.iter().for_each(|member| self.state().plugs.note(member, refused.clone()));
             match started {
                 Ok((_, taken)) => {

@@ -36,7 +36,8 @@ impl Server {
                 [] => String::new(),
                 some => format!("; {} joined before", some.join(", ")),
             };
-            return Err(Failure { text: format!("{} does not join {name}: {}{before}", new.spec, why.text), ..why });
+            let text = format!("{} does not join {name}: {}{before}", new.spec, why.text());
+            return Err(why.worded(text));
         }
         self.note(name);
         joining.iter().for_each(|new| self.let_in(&new.spec));
@@ -54,7 +55,7 @@ impl Server {
         entry.members.push(member.to_owned());
         self.registry.remember(entry).map_err(|failure| {
             let again = command_with("reshape", [&served.name], &format!("--members {}", words([member])));
-            Failure { text: format!("{}; nothing has changed, try it again: `{again}`", failure.text), ..failure }
+            failure.and(format_args!("nothing has changed, try it again: `{again}`"))
         })
     }
 }

@@ -249,7 +249,7 @@ impl Server {
             serde_json::to_string(&all).unwrap_or_else(|error| panic!("bug: no JSON: {error}"))
         });
         if let Err(failure) = kept {
-            output::warn(&failure.text);
+            output::warn(&failure.text());
         }
         now.clone()
     }

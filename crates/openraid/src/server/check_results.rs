@@ -78,7 +78,7 @@ impl Server {
         // If the file cannot be written, a warning says so; nothing else depends on it.
         let kept = Checks::keep(&self.registry, &fresh);
         if let Err(failure) = kept.and_then(|()| CheckHistory::keep(&self.registry, past)) {
-            output::warn(&failure.text);
+            output::warn(&failure.text());
         }
     }
 

@@ -45,7 +45,7 @@ impl Server {
             list.clone()
         };
         if let Err(failure) = self.registry.keep(Some(&uuid), &served.name, |kept| kept.departed = list) {
-            output::warn(&failure.text);
+            output::warn(&failure.text());
         }
     }
 

@@ -145,7 +145,7 @@ impl Server {
             kept.note(&[("write.cache".into(), word.into())]);
             kept.journalled = wanted;
         };
-        self.registry.keep(served.uuid().as_deref(), &served.name, change).err().map(|failure| failure.text)
+        self.registry.keep(served.uuid().as_deref(), &served.name, change).err().map(|failure| failure.text())
     }
 
     /// Set the policy of every set and the caches of the drives. Returns the failures.
@@ -162,7 +162,7 @@ impl Server {
             }
             notes.push(format!(
                 "hosts are not told if a crash loses writes, so write.cache is not volatile: {}",
-                failure.text
+                failure.text()
             ));
         }
         for array in served.sets() {
@@ -173,14 +173,14 @@ impl Server {
                 notes.push(format!("its settings are not in force: {error}"));
             }
         }
-        notes.extend(self.mark_after(&served.name).err().map(|failure| failure.text));
+        notes.extend(self.mark_after(&served.name).err().map(|failure| failure.text()));
         let is_new = |option: &DriveCacheOption| {
             self.access != ServerAccess::Untouched && *option != self.drive_cache_option(&served.name)
         };
         if let Some(option) = plan.drive_cache.filter(is_new) {
             let planned = self.plan_drive_caches(status, served, option);
             let done = planned.and_then(|drives| self.switch_drive_caches(&served.name, option, &drives));
-            notes.extend(done.err().map(|failure| failure.text));
+            notes.extend(done.err().map(|failure| failure.text()));
         }
         notes
     }

@@ -66,7 +66,7 @@ impl Server {
             return None;
         };
         if let Err(failure) = self.restart_with(array, served, &back) {
-            back.iter().for_each(|(entry, _)| self.note_try(&entry.member, Some(failure.text.clone())));
+            back.iter().for_each(|(entry, _)| self.note_try(&entry.member, Some(failure.text())));
             self.state().plugs.search_again(RETRY_AFTER);
             return None;
         }
@@ -122,7 +122,7 @@ impl Server {
         let reasons = trial::reasons(&opened, AssembleOptions::default());
         if let Some(first) = reasons.into_iter().next() {
             let (stop, doctor) = (command("stop", [&served.name]), command("doctor", [&served.name]));
-            return Err(Failure { text: format!("{}; `{stop}`, then `{doctor}`", first.text), ..first });
+            return Err(first.and(format_args!("`{stop}`, then `{doctor}`")));
         }
         if array.cache.as_ref().is_some_and(|cache| cache.dirty_bytes > 0) && !self.has_journal() {
             let stop = command("stop", [&served.name]);

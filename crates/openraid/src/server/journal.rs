@@ -55,7 +55,7 @@ impl Server {
         if self.journal.set(OwnJournal { keeper, told: Mutex::new((Instant::now(), 0)) }).is_err() {
             return Err(Failure::refused("the server has a journal already"));
         }
-        started.notes.extend(self.remember_journal().err().map(|failure| failure.text));
+        started.notes.extend(self.remember_journal().err().map(|failure| failure.text()));
         Ok(started.notes)
     }
 
@@ -96,7 +96,7 @@ impl Server {
         let Some(log) = self.journal.get() else { return Vec::new() };
         let news = log.keeper.news().into_iter().map(|news| match news {
             JournalNews::Back(mut notes) => {
-                notes.extend(self.remember_journal().err().map(|failure| failure.text));
+                notes.extend(self.remember_journal().err().map(|failure| failure.text()));
                 let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
                 plain(EventName::JournalBack, format!("the journal is back and active again{notes}"))
             }

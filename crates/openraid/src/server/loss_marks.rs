@@ -275,7 +275,7 @@ impl Server {
             // The clients wait until the mark can be written, and the server tries at each tick.
             let passed = marked.and_then(|()| Ok(self.handle.pass_writes(view.status.array)?));
             match (served, passed) {
-                (Some(served), Err(failure)) => self.note_mark_trouble(served, MarkTrouble::Waits(failure.text)),
+                (Some(served), Err(failure)) => self.note_mark_trouble(served, MarkTrouble::Waits(failure.text())),
                 (Some(served), Ok(())) if waits(served) => {
                     self.change_served(&served.name, |served| served.mark_trouble = None);
                 }
@@ -288,7 +288,7 @@ impl Server {
             self.change_served(&served.name, |served| served.clean_since = since);
             if since.is_some_and(|since| since.elapsed() >= CLEAN_FOR) {
                 let lowered = self.lower_mark(&status, served);
-                lowered.unwrap_or_else(|failure| self.note_mark_trouble(served, MarkTrouble::Stays(failure.text)));
+                lowered.unwrap_or_else(|failure| self.note_mark_trouble(served, MarkTrouble::Stays(failure.text())));
             }
         }
     }
@@ -373,7 +373,7 @@ impl Server {
 
     fn forget_mark(&self, served: &ServedArray) {
         if let Err(failure) = self.set_mark(served, None) {
-            crate::output::warn(&failure.text);
+            crate::output::warn(&failure.text());
         }
     }
 

@@ -54,7 +54,7 @@ impl Server {
     /// If the registry cannot be written, a warning says so; nothing else depends on it.
     pub(super) fn note(&self, name: &str) {
         if let Err(failure) = self.remember(name) {
-            output::warn(&failure.text);
+            output::warn(&failure.text());
         }
         // A new member gets the array's setting for drive caches.
         for failure in self.keep_drive_caches(name) {
@@ -195,7 +195,7 @@ impl Server {
         let text = match released {
             Ok(()) => format!("{placed} is out of {name}"),
             Err(failure) => {
-                format!("{placed} is out of {name}, but this server still holds it open: {}", failure.text)
+                format!("{placed} is out of {name}, but this server still holds it open: {}", failure.text())
             }
         };
         self.done(text, name)
@@ -259,7 +259,10 @@ impl Server {
         let replaced = self.replace_when_ready(name, &AdminCommand::Replace { array: found.set, slot, with: drive });
         replaced.map_err(|failure| match drive.filter(|_| joined) {
             // It was added only for this.
-            Some(drive) => Failure { text: failure.text + &self.take_out_again(name, found.set, drive), ..failure },
+            Some(drive) => {
+                let text = failure.text() + &self.take_out_again(name, found.set, drive);
+                failure.worded(text)
+            }
             None => failure,
         })?;
         self.note(name);
@@ -300,9 +303,9 @@ impl Server {
         match removed.map(|()| self.release(drive)) {
             Ok(Ok(())) => String::new(),
             Ok(Err(second)) => {
-                format!("; the new member is out again, but this server still holds it open: {}", second.text)
+                format!("; the new member is out again, but this server still holds it open: {}", second.text())
             }
-            Err(second) => format!("; and the new member stays as a spare: {}", second.text),
+            Err(second) => format!("; and the new member stays as a spare: {}", second.text()),
         }
     }
 

@@ -140,7 +140,7 @@ impl Server {
         let joined = self.attach_and_add(|member| join(set, member), &array, returning, opened)?;
         // What it was a member of before is overwritten.
         if let Err(failure) = if is_new { self.registry.forget_members(&[spec.text]) } else { Ok(()) } {
-            output::warn(&failure.text);
+            output::warn(&failure.text());
         }
         Ok(JoinOutcome::Joined(joined))
     }

@@ -291,8 +291,8 @@ mod tests {
             view.names.serial = serial.map(Into::into);
         }
         let members = ServedMembers::of(&status, &served);
-        let [first, second, third] =
-            ["slot:0", "slot:1", "slot:2"].map(|slot| members.find(slot).unwrap_or_else(|why| panic!("{}", why.text)));
+        let [first, second, third] = ["slot:0", "slot:1", "slot:2"]
+            .map(|slot| members.find(slot).unwrap_or_else(|why| panic!("{}", why.text())));
         assert_eq!(members.described(&first, ""), "ram:32M (slot 0, in sync, serial WD-WMAKE1)");
         assert_eq!(members.placed(&first, "slot:0"), "ram:32M (slot 0, serial WD-WMAKE1)");
         assert_eq!(members.placed(&third, "slot:2"), format!("ram:33M (slot 2, drive:{})", third.drive));
@@ -310,13 +310,13 @@ mod tests {
         let already = members.already(&first);
         assert!(already.starts_with("ram:32M (slot 0, in sync, serial WD-WMAKE1) is a member of data"), "{already}");
         // Two of one name are distinguished by it.
-        let refused = members.find("ram:33M").expect_err("two have this name").text;
+        let refused = members.find("ram:33M").expect_err("two have this name").text();
         for found in [&second, &third] {
             assert!(refused.contains(&format!("drive:{}  {}", found.drive, members.described(found, ""))), "{refused}");
         }
         assert!(refused.contains("serial WD-WMAKE2)") && refused.matches("serial").count() == 1, "{refused}");
         let device = third.member.device.expect("it has a superblock").to_string();
-        let other = members.find_seen("slot:0", Some(&device)).expect_err("another member is there").text;
+        let other = members.find_seen("slot:0", Some(&device)).expect_err("another member is there").text();
         assert!(other.contains("is ram:32M (slot 0, in sync, serial WD-WMAKE1) now"), "{other}");
     }
 }

@@ -42,7 +42,7 @@ impl Server {
         let mut members = array.sets().into_iter().flat_map(|set| &set.members);
         if members.any(|member| member.state == StateWord::Replaced) {
             if let Err(failure) = self.remember(name) {
-                output::warn(&failure.text);
+                output::warn(&failure.text());
             }
         }
     }

@@ -48,7 +48,7 @@ impl RegisteredArray {
 
     fn reason(&self, state: &State) -> String {
         let unknown = || format!("it was not started; `{}` says why", command("doctor", [&self.name]));
-        state.troubles.reason(self).map_or_else(unknown, str::to_owned)
+        state.troubles.reason(self).unwrap_or_else(unknown)
     }
 
     /// The answer to a command about it.

@@ -252,7 +252,7 @@ impl Server {
         let mut lines = vec![format!("served now: {}", taken.served.join(", "))];
         lines.extend(taken.left_out.iter().map(ToString::to_string));
         lines.extend(taken.recovered.iter().cloned());
-        lines.extend(failures.into_iter().map(|failure| failure.text));
+        lines.extend(failures.into_iter().map(|failure| failure.text()));
         let array = taken.served.first().and_then(|name| self.array(name).ok()).map(Box::new);
         Ok((ServerAnswer::Done { text: lines.join("\n  "), array }, taken))
     }

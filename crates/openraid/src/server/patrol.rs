@@ -133,7 +133,7 @@ impl Server {
     ) -> PatrolMemberModel {
         let mut options = options(Use::Examine);
         options.direct = Direct::Try;
-        let opened = spec(name).map_err(|failure| failure.text);
+        let opened = spec(name).map_err(|failure| failure.text());
         let opened = opened.and_then(|spec| member::open(&spec, options).map_err(|error| error.to_string()));
         let left_out = opened.as_ref().ok().and_then(|opened| why_left_out(spins(opened), ssd));
         let found = match opened {
@@ -181,7 +181,7 @@ impl Server {
     fn keep_patrol(&self, uuid: &str, model: &PatrolModel) {
         self.state().patrols.insert(uuid.to_owned(), Some(model.clone()));
         if let Err(failure) = patrols::keep(uuid, model, &self.registry) {
-            crate::output::warn(&failure.text);
+            crate::output::warn(&failure.text());
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn of_array(entry: &RegisteredArray, reasons: &[Failure]) -> Option<Failure>
     let (spans, others): (Vec<_>, Vec<_>) = reasons.iter().filter(|why| is_of(entry, why)).partition(is_span);
     if spans.is_empty() {
         let why = *others.first()?;
-        return Some(Failure { text: why.fault().to_owned(), ..why.clone() }.of_array(entry.label()));
+        return Some(why.clone().unnamed().of_array(entry.label()));
     }
     let spans: Vec<Failure> = spans.into_iter().cloned().collect();
     let count = counted(spans.len() as u64, "span does", "spans do");
@@ -47,8 +47,8 @@ pub(super) fn by_thing(problems: Vec<Failure>, arrays: &[RegisteredArray]) -> Ve
     let mut single: Vec<Failure> = Vec::new();
     for why in left {
         match single.iter_mut().find(|known| known.about.is(&why.about)) {
-            Some(known) if known.fault() == why.fault() => {}
-            Some(known) => known.text = format!("{}; {}", known.text, why.fault()),
+            Some(known) if known.reason() == why.reason() => {}
+            Some(known) => *known = known.clone().and(why.reason()),
             None => single.push(why),
         }
     }
@@ -85,6 +85,6 @@ impl State {
     /// The alarm of a problem.
     pub(super) fn start_problem(&self, why: &Failure) -> Condition {
         let ProblemPlace { array, uuid, member } = self.place_of(&why.about);
-        Condition { array, uuid, member, ..Condition::of_server(EventName::StartProblem, why.text.clone()) }
+        Condition { array, uuid, member, ..Condition::of_server(EventName::StartProblem, why.text()) }
     }
 }

@@ -22,7 +22,7 @@ impl Server {
         let done = self.reload_file();
         self.add_news(vec![match &done {
             Ok(model) => plain(EventName::ConfigurationRead, model.text()),
-            Err(failure) => plain(EventName::ConfigurationRefused, failure.text.clone()),
+            Err(failure) => plain(EventName::ConfigurationRefused, failure.text()),
         }]);
         done.map(|model| ServerAnswer::Reloaded(Box::new(model)))
     }
@@ -33,7 +33,7 @@ impl Server {
         })?;
         self.notifier.reloading();
         let done = self.reload_from(&before);
-        self.note_configuration(done.as_ref().err().map(|failure| failure.text.clone()));
+        self.note_configuration(done.as_ref().err().map(|failure| failure.text()));
         self.notifier.ready(&self.summary());
         done
     }
@@ -110,7 +110,7 @@ impl Server {
                 match self.open_export(&served, export) {
                     Ok(()) => model.applied.push(format!("{name}: export {export} added")),
                     Err(failure) => {
-                        model.notes.push(failure.text);
+                        model.notes.push(failure.text());
                         continue;
                     }
                 }
@@ -160,7 +160,7 @@ impl Server {
             match self.assemble(&members, false, false) {
                 Ok(ServerAnswer::Done { text, .. }) => model.applied.push(text),
                 Ok(_) => {}
-                Err(failure) => model.notes.push(format!("{}: {}", desired.id, failure.text)),
+                Err(failure) => model.notes.push(format!("{}: {}", desired.id, failure.text())),
             }
         }
     }

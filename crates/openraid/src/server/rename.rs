@@ -83,9 +83,10 @@ impl Server {
             self.write_outer_name(started, span, label).map_err(|failure| {
                 let text = format!(
                     "span {number} could not be given the name, so it stays {}; repair the span and try again: {}",
-                    served.name, failure.text
+                    served.name,
+                    failure.text()
                 );
-                Failure { text, ..failure }
+                failure.worded(text)
             })?;
         }
         Ok(())

@@ -230,9 +230,9 @@ impl Server {
             let order = command("add", [name, &new.spec]);
             let text = format!(
                 "{name} is {} now, and {} does not join it: {}; without a drive in each slot there is no redundancy: `{order}`",
-                step.level, new.spec, why.text
+                step.level, new.spec, why.text()
             );
-            return Err(Failure { text, ..why });
+            return Err(why.worded(text));
         }
         self.note(name);
         joining.iter().for_each(|new| self.let_in(&new.spec));
@@ -301,7 +301,8 @@ impl Server {
     /// The change did not begin: drives that were added for it are taken out again.
     fn not_begun(&self, served: &ServedArray, set: ArrayId, joined: &[DriveId], failure: Failure) -> Failure {
         let after: String = joined.iter().map(|drive| self.take_out_again(&served.name, set, *drive)).collect();
-        Failure { text: failure.text + &after, ..failure }
+        let text = failure.text() + &after;
+        failure.worded(text)
     }
 }
 

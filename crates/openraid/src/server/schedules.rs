@@ -93,7 +93,7 @@ impl Server {
         let done = self.carry_out(command);
         let text = match &done {
             Ok(_) => format!("{name}: the schedule {} {text}", schedule.name),
-            Err(failure) => format!("{name}: the schedule {}: {}", schedule.name, failure.text),
+            Err(failure) => format!("{name}: the schedule {}: {}", schedule.name, failure.text()),
         };
         let scheduled = &mut self.state().scheduled;
         if done.is_ok() {

@@ -62,7 +62,7 @@ impl Server {
         if policy.write_cache == WriteCache::Volatile {
             text.push_str(&format!("\nwarning: write cache {}", output::array::VOLATILE));
         }
-        let marked = marked.err().map(|failure| failure.text);
+        let marked = marked.err().map(|failure| failure.text());
         for note in without_effect(settings, &status, &served).into_iter().chain(kept).chain(marked) {
             text.push_str(&format!("\nnote: {note}"));
         }

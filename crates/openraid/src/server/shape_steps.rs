@@ -51,7 +51,7 @@ impl Server {
         let Some(uuid) = served.uuid() else { return };
         let kept = self.registry.keep(Some(&uuid), &served.name, |kept| kept.shape = end.as_ref().map(WantedShape::of));
         if let Err(failure) = kept {
-            output::warn(&failure.text);
+            output::warn(&failure.text());
         }
         match end {
             Some(end) => self.state().shape_goals.insert(uuid, ShapeGoal { end, refusal: None }),

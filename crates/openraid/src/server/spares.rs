@@ -70,7 +70,7 @@ impl Server {
             kept.taken_out.push(member.to_owned());
         });
         if let Err(failure) = kept {
-            crate::output::warn(&failure.text);
+            crate::output::warn(&failure.text());
         }
     }
 
@@ -81,7 +81,7 @@ impl Server {
                 let let_in =
                     |kept: &mut crate::array_settings::KeptSettings| kept.taken_out.retain(|spare| spare != member);
                 if let Err(failure) = self.registry.keep(entry.uuid.as_deref(), &entry.name, let_in) {
-                    crate::output::warn(&failure.text);
+                    crate::output::warn(&failure.text());
                 }
             }
         }
@@ -105,7 +105,7 @@ impl Server {
                 continue;
             };
             let span = span.and_then(|span| usize::try_from(span).ok());
-            notes.extend(self.take_own_spare(&served, span, &spare.member).err().map(|failure| failure.text));
+            notes.extend(self.take_own_spare(&served, span, &spare.member).err().map(|failure| failure.text()));
         }
         notes
     }

@@ -48,7 +48,7 @@ fn without_split(
     let mut failures = Vec::new();
     for set in sets::plan(&probed, force).0 {
         let Some(halves) = SplitBrain::of(&set, &probed) else { continue };
-        failures.push(Failure::refused(halves.text(chosen_by)).of_array(set.label(&probed)));
+        failures.push(halves.refusal(chosen_by).of_array(set.label(&probed)));
         members.retain(|(_, probed)| {
             probed.look.superblock.as_ref().is_none_or(|superblock| superblock.set_uuid != set.uuid)
         });
@@ -210,7 +210,7 @@ impl Server {
         });
         match result {
             Ok(notes) => {
-                notes.iter().for_each(|note| output::warn(&note.text));
+                notes.iter().for_each(|note| output::warn(&note.text()));
                 Ok(())
             }
             Err(failure) => {

@@ -76,7 +76,7 @@ fn is_same(known: &AlarmModel, kept: &AlarmModel) -> bool {
 fn list(arguments: &AlarmsArguments, context: &Context) -> Outcome {
     // After a crash no server answers, and its alarms are what people look for.
     let mut servers = context.servers.connect().unwrap_or_else(|failure| {
-        context.output.warn(&format!("{}; the list is as the last server left it", failure.text));
+        context.output.warn(&format!("{}; the list is as the last server left it", failure.text()));
         Vec::new()
     });
     let mut alarms = all(&mut servers, context)?;

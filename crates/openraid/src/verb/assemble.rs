@@ -70,7 +70,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
         .filter(|member| given || member.verdict == VerdictWord::Refused)
         .collect();
     if given {
-        others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text)));
+        others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text())));
     }
     let mut none = opened.is_empty().then(|| none_opened("", &arguments.members, &specs, &failed, &context.registry));
     if let Some(failure) = none.as_mut().filter(|_| are_in_use(&failed)) {
@@ -98,7 +98,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     if arrays.is_empty() {
         let body = AssembleBody { sets: verdicts, others, arrays, handed_over: None };
         let why = none.unwrap_or_else(|| trial.why_nothing());
-        lines.push(why.text);
+        lines.push(why.text());
         return Ok(context.output.answer(why.exit, &body, &lines.join("\n")));
     }
     drop(trial);
@@ -155,7 +155,7 @@ fn finish(
 ) -> Result<Option<String>, Failure> {
     for entry in arrays {
         if let Err(failure) = context.registry.remember(entry.clone()) {
-            context.output.warn(&failure.text);
+            context.output.warn(&failure.text());
         }
     }
     let names: Vec<&str> = arrays.iter().map(|entry| word_of(&entry.name, entry.uuid.as_deref())).collect();
@@ -163,7 +163,7 @@ fn finish(
     let mut servers = match arguments.no_serve {
         true => Vec::new(),
         false => context.servers.connect().unwrap_or_else(|failure| {
-            context.output.warn(&format!("{}; the arrays are remembered, and no server has them yet", failure.text));
+            context.output.warn(&format!("{}; the arrays are remembered, and no server has them yet", failure.text()));
             Vec::new()
         }),
     };

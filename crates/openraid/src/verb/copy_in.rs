@@ -66,7 +66,7 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     }
     refuse_protected(&specs, &opened, &failed)?;
     for (_, failure) in &failed {
-        context.output.warn(&failure.text);
+        context.output.warn(&failure.text());
     }
     let why = reasons(&opened, AssembleOptions::default());
     let service = quiet_service()?;

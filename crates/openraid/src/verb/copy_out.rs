@@ -77,7 +77,7 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
         return Err(none_opened("", &arguments.members, &specs, &failed, &context.registry));
     }
     for (_, failure) in &failed {
-        context.output.warn(&failure.text);
+        context.output.warn(&failure.text());
     }
     read_md0(&mut opened).iter().for_each(|why| context.output.warn(why));
     if arguments.ignore_bad_blocks {

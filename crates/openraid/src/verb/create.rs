@@ -111,7 +111,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     let mut overwritten = Vec::new();
     for (_, probed) in &members {
         if let Err(failure) = check_free(probed, overwrite) {
-            taken.push(failure.text);
+            taken.push(failure.text());
         } else if !probed.look.is_blank() {
             overwritten.push(format!("{}: {}", probed.spec, contents(probed)));
         }
@@ -200,7 +200,8 @@ fn check_there(specs: &[MemberSpec]) -> Result<(), Failure> {
         path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     };
     let missing = specs.iter().filter(is_missing).map(|spec| {
-        Failure::refused("there is no such file or device; --file-size SIZE makes new files of all members").of(spec)
+        let failure = Failure::refused("there is no such file or device").of(spec);
+        failure.remedy("--file-size SIZE makes new files of all members")
     });
     let missing: Vec<Failure> = missing.collect();
     if missing.is_empty() {
@@ -344,7 +345,7 @@ fn remember(context: &Context, body: &CreateBody) -> Exit {
     let forgotten = if body.uuid.is_some() { context.registry.forget_members(&body.members) } else { Ok(()) };
     let kept = forgotten.and_then(|()| context.registry.remember(entry));
     if let Err(failure) = &kept {
-        context.output.warn(&format!("the array was created, but: {}; serve it by naming its members", failure.text));
+        context.output.warn(&format!("the array was created, but: {}; serve it by naming its members", failure.text()));
     }
     kept.map_or(Exit::Error, |()| Exit::Fine)
 }

@@ -89,7 +89,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let mut sets: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
     sets.iter_mut().for_each(|set| refuse_busy(set, &busy));
     let mut others: Vec<MemberVerdict> = strangers.iter().map(|place| stranger(&probed[*place])).collect();
-    others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text)));
+    others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text())));
     let mut lines = vec!["members".to_owned()];
     lines.extend(sets.iter().map(set_text));
     lines.extend(others.iter().map(line));
@@ -145,7 +145,7 @@ fn set_change(tried: &mut TriedArray, probed: &[ProbedMember]) {
 /// An array that another program has, or a member of it, does not start, whichever of its members are there.
 fn refuse_busy(set: &mut SetVerdict, busy: &[(Uuid, Failure)]) {
     if let Some((_, failure)) = busy.iter().find(|(uuid, _)| uuid.to_string() == set.uuid) {
-        (set.starts, set.problem) = (false, Some(failure.text.clone()));
+        (set.starts, set.problem) = (false, Some(failure.text()));
     }
 }
 
@@ -194,7 +194,7 @@ fn try_out(
         }
         tried.push(TriedArray { array, by_force: force, read_bytes: done, read_error: error });
     }
-    Ok((tried, trial.refused().into_iter().map(|failure| failure.text).collect()))
+    Ok((tried, trial.refused().into_iter().map(|failure| failure.text()).collect()))
 }
 
 /// The argument that `serve` needs for this array: its name if its members are at the paths in the registry, otherwise

@@ -51,7 +51,7 @@ pub fn run(arguments: &EraseArguments, context: &Context) -> Outcome {
     wipe_all(opened, &members)?;
     let names: Vec<String> = specs.into_iter().map(|spec| spec.text).collect();
     if let Err(failure) = context.registry.forget_members(&names) {
-        context.output.warn(&failure.text);
+        context.output.warn(&failure.text());
     }
     Ok(context.output.answer(Exit::Fine, &EraseBody { erased: true, members }, &text))
 }

@@ -212,8 +212,8 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
                 Some(Unfit::TooSmall) => Exit::Failed,
                 None => Exit::CannotTell,
             });
-            text.push_str(&format!("{}\n", failure.text));
-            members.push(ExaminedMember { error: Some(failure.text), ..empty(name) });
+            text.push_str(&format!("{}\n", failure.text()));
+            members.push(ExaminedMember { error: Some(failure.text()), ..empty(name) });
         }
         for (_, probed) in opened {
             let journal = journal(&spec, &probed, context);
@@ -239,7 +239,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
 fn journal(spec: &MemberSpec, probed: &ProbedMember, context: &Context) -> Option<Result<JournalModel, String>> {
     probed.look.foreign.signatures.iter().find(|found| found.is(ForeignKind::OpenraidJournal))?;
     let looked = crate::on_disk::journal::of_devices(std::slice::from_ref(spec), &context.registry);
-    Some(looked.map_err(|failure| failure.text))
+    Some(looked.map_err(|failure| failure.text()))
 }
 
 fn empty(member: String) -> ExaminedMember {
@@ -422,7 +422,7 @@ fn member_text(probed: &ProbedMember) -> String {
     table.row(["size", &format!("{}, {size}, blocks of {}", sold(size), probed.info.block.bytes().get())]);
     match &look.superblock {
         Some(superblock) => superblock_rows(superblock, place(superblock, probed), &mut table),
-        None => table.row(["array", &no_member(probed)]),
+        None => table.row(["array", &no_member(probed).text()]),
     }
     if let Some(bitmap) = look.bitmap.as_deref().and_then(bitmap_body) {
         let chunk = human(Bytes(u64::from(bitmap.chunk_bytes)));

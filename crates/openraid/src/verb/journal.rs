@@ -101,7 +101,7 @@ fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
     let overwrite = arguments.overwrite && arguments.yes;
     let taken: Vec<String> = members
         .iter()
-        .filter_map(|(_, probed)| check_free(probed, overwrite).err().map(|failure| failure.text))
+        .filter_map(|(_, probed)| check_free(probed, overwrite).err().map(|failure| failure.text()))
         .collect();
     if !taken.is_empty() {
         return Err(Failure::refused(taken.join("\n  ")));
@@ -129,7 +129,7 @@ fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
         ring_bytes: superblocks[0].ring_sectors.bytes().get(),
     };
     if let Err(failure) = context.registry.forget_members(&body.devices) {
-        context.output.warn(&failure.text);
+        context.output.warn(&failure.text());
     }
     let uses: String = body.devices.iter().map(|device| format!(" --journal {}", word(device))).collect();
     let text = format!(
@@ -174,7 +174,7 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
     let resolved = |path: &str| std::path::Path::new(path).canonicalize().ok();
     let paths: Vec<_> = specs.iter().filter_map(|spec| resolved(&spec.text)).collect();
     let servers = context.servers.connect().unwrap_or_else(|failure| {
-        context.output.warn(&format!("{}; the answer shows the records on the devices", failure.text));
+        context.output.warn(&format!("{}; the answer shows the records on the devices", failure.text()));
         Vec::new()
     });
     for mut server in servers {

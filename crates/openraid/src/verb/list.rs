@@ -35,7 +35,7 @@ pub fn run(context: &Context) -> Outcome {
     let (mut served, mut local) = (Vec::new(), Vec::new());
     // The recorded arrays are known without a server.
     let servers = context.servers.connect().unwrap_or_else(|failure| {
-        context.output.warn(&format!("{}; the list has the remembered arrays only", failure.text));
+        context.output.warn(&format!("{}; the list has the remembered arrays only", failure.text()));
         Vec::new()
     });
     for mut server in servers {

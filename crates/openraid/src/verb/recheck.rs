@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
     let (sets, strangers) = sets::plan(&probed, false);
     if let Some(place) = strangers.first() {
-        return Err(Failure::refused(sets::no_member(&probed[*place])).of(&probed[*place].spec));
+        return Err(sets::no_member(&probed[*place]).of(&probed[*place].spec));
     }
     let mut entries = Vec::new();
     for set in sets.iter().filter(|set| set.members.iter().any(|place| !probed[*place].look.bad.is_empty())) {

@@ -68,7 +68,7 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
         lines.extend(damaged.iter().map(line));
     }
     if arrays.is_empty() && !failed.is_empty() {
-        lines.extend(failed.iter().take(UNREADABLE_SHOWN_MAX).map(|(_, failure)| format!("  {}", failure.text)));
+        lines.extend(failed.iter().take(UNREADABLE_SHOWN_MAX).map(|(_, failure)| format!("  {}", failure.text())));
     }
     lines.extend(next_step(arguments, &arrays, context)?);
     let body = ScanBody { arrays, damaged, looked_at: specs.len(), unreadable: failed.len() };

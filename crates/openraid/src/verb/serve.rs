@@ -505,7 +505,7 @@ fn begin(
     let offline = offline.collect();
     // Arrays that are only in the file are recorded now, so that their settings can be stored.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
-    reasons.iter().for_each(|reason| context.output.warn(&reason.text));
+    reasons.iter().for_each(|reason| context.output.warn(&reason.text()));
     taken.failed = reasons;
     taken.unopened = unopened;
     Ok((taken, offline))
@@ -519,13 +519,13 @@ fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
     let why = Failure::joined(&reasons, Exit::Refused);
     // A busy span makes the whole nested array impossible, and the array is still only refused.
     let exit = if is_busy { Exit::Refused } else { why.exit };
-    Failure { exit, text: format!("nothing can be served:\n  {}", why.text), ..why }
+    Failure::new(exit, format!("nothing can be served:\n  {}", why.text()))
 }
 
 /// Leave one reason for an array that is not served.
 fn name_offline(entry: &RegisteredArray, failed: &[(String, Failure)], reasons: &mut Vec<Failure>) -> OfflineArray {
     let why = why_offline(entry, failed, reasons);
-    let offline = OfflineArray { name: entry.name.clone(), reason: why.fault().to_owned() };
+    let offline = OfflineArray { name: entry.name.clone(), reason: why.reason() };
     reasons.retain(|known| !problems::is_of(entry, known));
     reasons.push(why);
     offline
@@ -597,11 +597,11 @@ fn make(
     let opened = members.into_iter().map(|(opened, _)| opened).collect();
     let started = shape.make(&server.handle(), &plans, opened)?;
     let (name, notes) = server.serve_journalled(started, journalled(arguments), false)?;
-    notes.iter().for_each(|note| context.output.warn(&note.text));
+    notes.iter().for_each(|note| context.output.warn(&note.text()));
     let remembered = server.remember(&name);
     let journal_noted = journalled(arguments).map_or(Ok(()), |wanted| server.remember_journalled(&name, wanted));
     if let Err(failure) = remembered.and(journal_noted) {
-        context.output.warn(&failure.text);
+        context.output.warn(&failure.text());
     }
     Ok(())
 }

@@ -135,7 +135,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
         return Err(none_opened(&whose, &[name.into()], &specs, &failed, &context.registry));
     }
     for (_, failure) in &failed {
-        context.output.warn(&failure.text);
+        context.output.warn(&failure.text());
     }
     let superblocks: Vec<_> = opened.iter().filter_map(|(_, probed)| probed.look.superblock.clone()).collect();
     let trial = ReadTrial::start(opened, false, Nesting::Follow)?;
@@ -209,7 +209,7 @@ fn again(server: &mut ControlConnection, before: &ArrayModel) -> Result<ArrayMod
 
 /// The end of what was followed was not met.
 pub fn unfinished(name: &str, what: &str, why: &Failure) -> Failure {
-    let text = format!("{name}: the {what} has not come to its end here: {}", why.text);
+    let text = format!("{name}: the {what} has not come to its end here: {}", why.text());
     Failure::new(Exit::Aborted, text)
 }
 

@@ -144,7 +144,7 @@ fn plan(specs: &[MemberSpec], arguments: &UpdateArguments) -> Result<Plan, Failu
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
     let (sets, strangers) = sets::plan(&probed, false);
     if let Some(place) = strangers.first() {
-        return Err(Failure::refused(sets::no_member(&probed[*place])).of(&probed[*place].spec));
+        return Err(sets::no_member(&probed[*place]).of(&probed[*place].spec));
     }
     for set in &sets {
         check(set, &probed, arguments)?;
@@ -173,10 +173,7 @@ fn assembly(set: &SetPlan) -> Option<&Assembly> {
 fn check(set: &SetPlan, probed: &[ProbedMember], arguments: &UpdateArguments) -> Result<(), Failure> {
     let name = array_name(&set.newest);
     let names = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
-    let plan = set
-        .plan
-        .as_ref()
-        .map_err(|error| Failure::new(error.exit(), format!("array {name}: {}", assemble_error(error, &names))))?;
+    let plan = set.plan.as_ref().map_err(|error| assemble_error(error, &names).of(format_args!("array {name}")))?;
     if !plan.missing.is_empty() && !arguments.degraded {
         return Err(Failure::refused(format!(
             "array {name}: {} without a member, and a member that keeps its field is refused by older kernels when it \

@@ -186,21 +186,52 @@ impl OpenError {
     }
 }
 
+impl OpenError {
+    /// The path or address of the member.
+    #[must_use]
+    pub fn member(&self) -> String {
+        match self {
+            Self::Local(error) => error.path().display().to_string(),
+            Self::Remote { member, .. }
+            | Self::Model { member, .. }
+            | Self::Silent { member, .. }
+            | Self::Twice { member }
+            | Self::Probe { member, .. }
+            | Self::Exhausted { member, .. } => member.clone(),
+        }
+    }
+
+    /// The fault, without the member and the remedy.
+    #[must_use]
+    pub fn fault(&self) -> String {
+        match self {
+            Self::Local(error) => error.fault(),
+            Self::Remote { error, .. } => error.fault(),
+            Self::Model { why, .. } => why.clone(),
+            Self::Silent { patience, .. } => format!("no answer within {} s", patience.as_secs()),
+            Self::Twice { .. } => "named twice".into(),
+            Self::Probe { error, .. } => error.to_string(),
+            Self::Exhausted { error, .. } => format!("cannot be opened just now: {error}"),
+        }
+    }
+
+    /// What to do about it, if this can be said.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Local(error) => error.remedy(),
+            Self::Remote { error, .. } => error.remedy(),
+            Self::Silent { .. } => Some("check the drive or the server, or leave it out".into()),
+            Self::Twice { .. } => Some("each member can be used once".into()),
+            Self::Model { .. } | Self::Probe { .. } | Self::Exhausted { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Local(error) => write!(f, "{error}"),
-            Self::Remote { member, error } => write!(f, "{member}: {error}"),
-            Self::Model { member, why } => write!(f, "{member}: {why}"),
-            Self::Silent { member, patience } => write!(
-                f,
-                "{member}: no answer within {} s; check the drive or the server, or leave it out",
-                patience.as_secs()
-            ),
-            Self::Twice { member } => write!(f, "{member}: named twice; each member can be used once"),
-            Self::Probe { member, error } => write!(f, "{member}: {error}"),
-            Self::Exhausted { member, error } => write!(f, "{member}: cannot be opened just now: {error}"),
-        }
+        write!(f, "{}: {}", self.member(), self.fault())?;
+        self.remedy().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
 impl std::error::Error for OpenError {}

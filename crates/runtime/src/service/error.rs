@@ -96,24 +96,42 @@ pub enum StartError {
     NoMembers,
 }
 
+impl StartError {
+    /// The fault, without the remedy.
+    #[must_use]
+    pub fn fault(&self) -> String {
+        match self {
+            Self::Service(error) => error.to_string(),
+            Self::Assemble(error) => error.fault(),
+            Self::Create(error) => error.to_string(),
+            Self::Placement(error) => format!("outer stripe: {error}"),
+            Self::NotAMember(member, why) => format!("{member}: {why}"),
+            Self::SpansMissing { have, need } => {
+                format!("only {have} of the {need} spans of the nested array are there")
+            }
+            Self::NoSpace(why) => why.clone(),
+            Self::Name(error) => error.to_string(),
+            Self::NoMembers => "no members were given".into(),
+        }
+    }
+
+    /// What to do about it, if this can be said.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Assemble(error) => error.remedy(),
+            Self::SpansMissing { .. } => Some("name the members of all spans".into()),
+            Self::NoMembers => Some("name the drives".into()),
+            Self::Service(_) | Self::Create(_) | Self::Placement(_) | Self::NotAMember(..) => None,
+            Self::NoSpace(_) | Self::Name(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Service(error) => write!(f, "{error}"),
-            Self::Assemble(error) => write!(f, "{error}"),
-            Self::Create(error) => write!(f, "{error}"),
-            Self::Placement(error) => write!(f, "outer stripe: {error}"),
-            Self::NotAMember(member, why) => write!(f, "{member}: {why}"),
-            Self::SpansMissing { have, need } => {
-                write!(
-                    f,
-                    "only {have} of the {need} spans of the nested array are there; name the members of all spans"
-                )
-            }
-            Self::NoSpace(why) => f.write_str(why),
-            Self::Name(error) => write!(f, "{error}"),
-            Self::NoMembers => write!(f, "no members were given; name the drives"),
-        }
+        f.write_str(&self.fault())?;
+        self.remedy().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
 impl std::error::Error for StartError {}

@@ -113,9 +113,10 @@ fn lost_sectors_stay_lost_at_their_new_places() {
 #[test]
 fn ranges_that_wait_for_a_repair_as_a_change_begins_are_not_repaired_where_other_rows_are_then() {
     for seed in seeds(4, 200) {
-        for (from, to) in
-            [(ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(4, CHUNK)), (ArrayShape::raid6(4, CHUNK), ArrayShape::raid6(5, CHUNK))]
-        {
+        for (from, to) in [
+            (ArrayShape::raid5(3, CHUNK), ArrayShape::raid5(4, CHUNK)),
+            (ArrayShape::raid6(4, CHUNK), ArrayShape::raid6(5, CHUNK)),
+        ] {
             let _case = Case::new(seed, from);
             // A disk that hosts have just used gets one command of a repair at a time.
             let disks = RigOptions { rotational: true, latency: Latency::SPINDLE, ..RigOptions::new(seed) };

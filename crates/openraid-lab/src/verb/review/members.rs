@@ -512,7 +512,7 @@ struct Stand<'a> {
 impl Stand<'_> {
     /// The array in the state that a cell needs, as a target.
     fn open(&mut self, wanted: Bed, bytes_max: u32, outstanding: u32) -> Result<Box<dyn Target>, TargetError> {
-        let gone = |failure: Failure| TargetError::Gone { name: wanted.subject.to_string(), reason: failure.text };
+        let gone = |failure: Failure| TargetError::Gone { name: wanted.subject.to_string(), reason: failure.text() };
         if self.array.as_ref().is_none_or(|(bed, _)| *bed != wanted) {
             self.take_apart().map_err(gone)?;
             let array = self.make(wanted).map_err(gone)?;
@@ -665,7 +665,7 @@ impl Array {
     /// Does the array still have the expected members? False means that a rebuild has already ended.
     fn sound(&self, state: ArrayState) -> Result<bool, TargetError> {
         let gone = |reason: String| TargetError::Gone { name: self.name.clone(), reason };
-        let array = self.host.server.array(&self.name).map_err(|failure| gone(failure.text))?;
+        let array = self.host.server.array(&self.name).map_err(|failure| gone(failure.text()))?;
         match (state, array.health) {
             (ArrayState::Rebuilding, HealthWord::Optimal) => return Ok(false),
             (ArrayState::Healthy, HealthWord::Optimal) => return Ok(true),

@@ -202,7 +202,7 @@ mod tests {
     fn line_of(input: &JobInput) -> Result<String, String> {
         arguments(input, &known(), &ReportFolder("/reports".into()))
             .map(|words| command(&words))
-            .map_err(|failure| failure.text)
+            .map_err(|failure| failure.text())
     }
 
     #[test]

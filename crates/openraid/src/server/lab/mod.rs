@@ -175,7 +175,7 @@ impl Laboratory {
                 return Ok(format!("{cells} cells measured, {failed} failed, {idle} not applicable"));
             }
         };
-        self.folder.write(&job.name, file, output).map_err(|failure| failure.text)?;
+        self.folder.write(&job.name, file, output).map_err(|failure| failure.text())?;
         let result = match job.kind.as_str() {
             "plan" => value["recommendation"]["array"].as_str().map(|array| format!("recommended: {array}")),
             _ => {

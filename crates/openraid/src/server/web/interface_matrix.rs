@@ -240,7 +240,7 @@ impl Lab {
             },
         };
         for command in commands {
-            self.host.server.answer(command).unwrap_or_else(|failure| panic!("{name}, {order}: {}", failure.text));
+            self.host.server.answer(command).unwrap_or_else(|failure| panic!("{name}, {order}: {}", failure.text()));
         }
     }
 

@@ -27,7 +27,7 @@ pub(in crate::server) struct LateConsole {
 pub fn start_or_retry(server: &Arc<Server>, options: Options) -> Option<Arc<Management>> {
     let failed = match start(server, options.clone()) {
         Ok(management) => return Some(management),
-        Err(failure) => failure.text,
+        Err(failure) => failure.text(),
     };
     *server.late_console.lock().unwrap_or_else(PoisonError::into_inner) =
         Some(LateConsole { options, why: failed, tried: Instant::now() });
@@ -46,7 +46,7 @@ impl Server {
                 *late = None;
                 self.add_news(vec![plain(EventName::Recovered, text)]);
             }
-            Err(failure) => waiting.why = failure.text,
+            Err(failure) => waiting.why = failure.text(),
         }
     }
 

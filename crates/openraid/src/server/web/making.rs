@@ -189,7 +189,7 @@ mod tests {
             };
             let creation = serde_json::json!({"name": "pair", "level": level, "members": [member(0), member(1)]});
             let creation = serde_json::from_value(creation).expect("a creation");
-            let plan = host.server.plan_new(&creation).unwrap_or_else(|failure| panic!("{}", failure.text));
+            let plan = host.server.plan_new(&creation).unwrap_or_else(|failure| panic!("{}", failure.text()));
             let offers: Vec<String> =
                 plan.offers.iter().map(|offer| format!("{}={}", offer.setting, offer.value)).collect();
             (plan.class, offers.join(" "))

@@ -84,7 +84,7 @@ pub fn start(server: &Arc<Server>, mut options: Options) -> Result<Arc<Managemen
 impl From<Failure> for OutgoingRefusal {
     fn from(failure: Failure) -> Self {
         let in_force = failure.obstacle == Obstacle::NotKept;
-        Self(Refusal { exit: failure.exit, text: failure.text, in_force })
+        Self(Refusal { exit: failure.exit, text: failure.text(), in_force })
     }
 }
 

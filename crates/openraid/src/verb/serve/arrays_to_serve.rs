@@ -78,7 +78,7 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
     if is_service(arguments, file) {
         match context.registry.entries() {
             Ok(entries) => wanted.asked = entries,
-            Err(failure) => wanted.unknown = Some(failure.text),
+            Err(failure) => wanted.unknown = Some(failure.text()),
         }
         wanted.add_all(arrays);
         return Ok(wanted);
@@ -148,7 +148,8 @@ pub fn served_already(failure: Failure, names: &[String], context: &Context) -> 
     if lines.is_empty() {
         return failure;
     }
-    Failure { text: format!("{}\n{}", lines.join("\n"), failure.text), ..failure }
+    let text = format!("{}\n{}", lines.join("\n"), failure.text());
+    failure.worded(text)
 }
 
 impl ArraysToServe {
@@ -229,7 +230,7 @@ mod tests {
         let [note] = &wanted.notes[..] else { panic!("{:?}", wanted.notes) };
         assert_eq!((note.exit, note.obstacle), (refused.exit, refused.obstacle));
         assert_ne!(note.exit, Failure::refused("").exit, "another code than that of a refusal");
-        assert_eq!(note.text, format!("array far: {}", refused.text));
+        assert_eq!(note.text(), format!("array far: {}", refused.text()));
         assert_eq!(wanted.members.len(), 1);
     }
 }

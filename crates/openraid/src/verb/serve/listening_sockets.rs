@@ -78,8 +78,7 @@ impl CrossedSockets {
         let Some((asked, socket)) = self.0.iter().find(|(asked, _)| asked.to_string() == *address) else {
             return error.into();
         };
-        let text = in_the_way(asked, socket);
-        Failure { text, ..error.into() }
+        Failure::from(error).worded(in_the_way(asked, socket))
     }
 
     /// The same for NBD over TLS, whose failure names no address apart from its text.
@@ -212,7 +211,7 @@ mod tests {
         assert_eq!((count("7", "2"), count("8", "2"), count("8", "junk")), (Ok(Some(2)), Ok(None), Ok(None)));
         for (process, fds) in [("7", "junk"), ("7", "-1"), ("7", ""), ("7", "100000"), ("junk", "1")] {
             let refused = count(process, fds).expect_err("no number");
-            assert_eq!(refused.exit, Exit::Usage, "{}", refused.text);
+            assert_eq!(refused.exit, Exit::Usage, "{}", refused.text());
         }
         assert_eq!(super::count(None, Some("2".into()), 7), Ok(None));
     }

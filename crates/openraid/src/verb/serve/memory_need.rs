@@ -162,7 +162,7 @@ mod tests {
             let command = ServeArguments::augment_args(clap::Command::new("serve"));
             let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
             let arguments = ServeArguments::from_arg_matches(&matches).map_err(|error| error.to_string())?;
-            limits_of(&ServeOptions::of(&arguments, None)).map_err(|failure| failure.text)
+            limits_of(&ServeOptions::of(&arguments, None)).map_err(|failure| failure.text())
         };
         let usual = asked(&[]).unwrap();
         assert_eq!((usual.drive_depth_max, usual.queue_age_max), (128, Nanos::from_secs(2)));
@@ -180,7 +180,7 @@ mod tests {
             let work = (memory / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
             Limits { pool: memory.round_down(frame), work, cache: Bytes(0), journal: Bytes(0), ..Limits::default() }
         };
-        let text = too_little(Bytes::kib(1), &with, &"small").text;
+        let text = too_little(Bytes::kib(1), &with, &"small").text();
         let least = text.rsplit("give ").next().and_then(|rest| rest.strip_suffix(" MiB at least")).expect("a figure");
         let least: u64 = least.parse().expect("a number");
         assert!(with(Bytes::mib(least)).check().is_ok(), "{text}");
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn sizes_that_cannot_work_are_refused_with_the_figure_that_can() {
         let memory = Bytes::mib(160);
-        let refused = |cache, journalled| check_asked(memory, cache, journalled).unwrap_err().text;
+        let refused = |cache, journalled| check_asked(memory, cache, journalled).unwrap_err().text();
         for cache in [Bytes(1), Bytes::kib(1), Bytes::kib(64)] {
             assert!(refused(cache, false).contains("give 80 KiB at least, or none"));
         }

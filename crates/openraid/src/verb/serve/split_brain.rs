@@ -22,10 +22,11 @@ pub fn choose(context: &Context, opened: &mut Vec<(OpenedMember, ProbedMember)>,
     for halves in sets::plan(&probed, force).0.iter().filter_map(|set| SplitBrain::of(set, &probed)) {
         let (state, answers) = (halves.state(), halves.answers());
         context.output.warn(&format!(
-            "{state}. Type the name of a member of the half to serve ({answers}), anything else to stop:"
+            "array {}: {state}. Type the name of a member of the half to serve ({answers}), anything else to stop:",
+            halves.name
         ));
         let typed = typed_line()?;
-        let left_out = halves.left_out_for(typed.trim()).ok_or_else(|| Failure::refused(halves.text("serve")))?;
+        let left_out = halves.left_out_for(typed.trim()).ok_or_else(|| halves.refusal("serve"))?;
         opened.retain(|(_, probed)| !left_out.contains(&probed.spec.text));
     }
     Ok(())

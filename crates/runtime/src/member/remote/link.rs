@@ -65,40 +65,60 @@ pub enum RemoteError {
     ShuttingDown,
 }
 
+impl RemoteError {
+    /// The fault, without the remedy.
+    #[must_use]
+    pub fn fault(&self) -> String {
+        let fault = match self {
+            Self::Unresolved(why) => return format!("the name of the server cannot be resolved: {why}"),
+            Self::Net(error) => return error.to_string(),
+            Self::Connect(error) => return format!("no connection: {error}"),
+            Self::Negotiation(error) => return error.to_string(),
+            Self::BlockSize(size) => return format!("the export is addressed in units of {size} bytes"),
+            Self::Resume(error) => return format!("the server is back, but cannot continue: {error}"),
+            Self::Protocol(what) => what,
+            Self::Silent => "the server does not answer",
+            Self::Closed => "the server closed the connection",
+            Self::ReadOnly => "the export is read-only",
+            Self::NoFlush => "the server has no flush, so nothing it stores is ever known to be safe",
+            Self::Empty => "the export has no room",
+            Self::Changed => "the export changed its size or abilities while it was away",
+            Self::Another => {
+                "while the connection was lost the export became another drive, or went back to an older state"
+            }
+            Self::Forgotten => {
+                "the connection was lost before a flush had succeeded, so the server may have lost writes"
+            }
+            Self::ShuttingDown => "the server is shutting down",
+        };
+        fault.into()
+    }
+
+    /// What to do about it, if this can be said.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        let remedy = match self {
+            Self::Unresolved(_) | Self::Net(_) | Self::Negotiation(_) | Self::Protocol(_) | Self::Resume(_) => {
+                return None
+            }
+            Self::Closed | Self::Empty | Self::ShuttingDown => return None,
+            Self::Connect(_) => "is the server running?",
+            Self::Silent => "is it the right address?",
+            Self::ReadOnly => "allow writing at the server",
+            Self::NoFlush => "use another server, or say explicitly that its writes are durable at once",
+            Self::BlockSize(_) => "at most 4096 can be used",
+            Self::Changed => "add it again",
+            Self::Another => "check the server, then add the member again",
+            Self::Forgotten => "add the member again",
+        };
+        Some(remedy.into())
+    }
+}
+
 impl fmt::Display for RemoteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unresolved(why) => write!(f, "the name of the server cannot be resolved: {why}"),
-            Self::Net(error) => write!(f, "{error}"),
-            Self::Connect(error) => write!(f, "no connection: {error}; is the server running?"),
-            Self::Negotiation(error) => write!(f, "{error}"),
-            Self::Protocol(what) => f.write_str(what),
-            Self::Silent => write!(f, "the server does not answer; is it the right address?"),
-            Self::Closed => write!(f, "the server closed the connection"),
-            Self::ReadOnly => write!(f, "the export is read-only; allow writing at the server"),
-            Self::NoFlush => write!(
-                f,
-                "the server has no flush, so nothing it stores is ever known to be safe; use another server, or say \
-                 explicitly that its writes are durable at once"
-            ),
-            Self::BlockSize(size) => {
-                write!(f, "the export is addressed in units of {size} bytes; at most 4096 can be used")
-            }
-            Self::Empty => write!(f, "the export has no room"),
-            Self::Changed => write!(f, "the export changed its size or abilities while it was away; add it again"),
-            Self::Another => write!(
-                f,
-                "while the connection was lost the export became another drive, or went back to an older state; check \
-                 the server, then add the member again"
-            ),
-            Self::Forgotten => write!(
-                f,
-                "the connection was lost before a flush had succeeded, so the server may have lost writes; add the \
-                 member again"
-            ),
-            Self::Resume(error) => write!(f, "the server is back, but cannot continue: {error}"),
-            Self::ShuttingDown => write!(f, "the server is shutting down"),
-        }
+        f.write_str(&self.fault())?;
+        self.remedy().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
 impl std::error::Error for RemoteError {}
