@@ -27,9 +27,8 @@ use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
 use crate::slots::SlotSet;
 
-/// Copies may have differed, and the cache may have data of any of them: hosts read the first readable copy, which
-/// may have been another one then, and a command that met a bad sector was read again as a whole from the next
-/// copy. Data that is about to disappear from all copies is dropped from the cache.
+/// After a resync overwrites copies, drop the cached range: the cache may hold data of a copy that has just been
+/// overwritten (hosts read whichever copy was readable first).
 fn forget_copies(ended: &mut EndedOps, sets: &Sets, op: &Op) {
     if sets.get(op.set).shape().is_mirror() {
         report_stale(ended, op, rows_at(op));
