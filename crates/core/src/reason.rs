@@ -197,6 +197,32 @@ reasons! {
     DestageUrgent = "destaged: a request waited for it",
 }
 
+impl Reason {
+    /// Is it a wait, which ends with the next step of its operation or request?
+    #[must_use]
+    pub const fn is_wait(self) -> bool {
+        matches!(
+            self,
+            Self::WaitedForLock
+                | Self::WaitedForRedo
+                | Self::WaitedForJournal
+                | Self::WaitedForJournalStart
+                | Self::WaitedForJournalEnd
+                | Self::WaitedForJournalWrite
+                | Self::WaitedForReplayRoom
+                | Self::WaitedForPartialParityLog
+                | Self::WaitedForReadAhead
+                | Self::WaitedForCache
+                | Self::WaitedForDestage
+                | Self::WaitedForActiveMark
+                | Self::WaitedForBitmap
+                | Self::WaitedForFrames
+                | Self::WaitedForFailureMark
+                | Self::WaitedForHostFrames
+        )
+    }
+}
+
 /// How often each reason was counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReasonCounts([u64; Reason::ALL.len()]);

@@ -166,6 +166,18 @@ impl Failure {
         self
     }
 
+    /// The same with what stood in the way.
+    #[must_use]
+    pub fn hindered_by(self, obstacle: Obstacle) -> Self {
+        Self { obstacle, ..self }
+    }
+
+    /// The same with another exit code.
+    #[must_use]
+    pub fn exiting(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
     /// The same with a remedy.
     #[must_use]
     pub fn remedy(mut self, remedy: impl fmt::Display) -> Self {

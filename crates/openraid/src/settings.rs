@@ -4,6 +4,8 @@
 //! The engine's settings are the table [`Policy::TABLE`]. Four more are here: they concern the server, or all settings
 //! at once.
 
+use std::fmt;
+
 use openraid_core::admin::{Policy, Profile};
 use openraid_core::settings::{Needs, SettingKind, SettingSpec, Value};
 use openraid_management::{OfferModel, SettingModel};
@@ -23,7 +25,7 @@ pub const PROFILES: [(&str, Profile); 3] =
 struct ProgramSetting {
     name: &'static str,
     default: &'static str,
-    values: &'static str,
+    values: &'static [&'static str],
     needs: &'static str,
     help: &'static str,
 }
@@ -32,14 +34,14 @@ const OTHERS: [ProgramSetting; 4] = [
     ProgramSetting {
         name: DRIVE_CACHE,
         default: "unchanged",
-        values: "on, off, unchanged",
+        values: &["on", "off", "unchanged"],
         needs: "drives of SCSI, SAS, SATA, USB or virtio",
         help: "the write caches inside the members' drives; unchanged: as they were found",
     },
     ProgramSetting {
         name: PROFILE,
         default: "balanced",
-        values: "protection, balanced, performance",
+        values: &["protection", "balanced", "performance"],
         needs: "",
         help: "all settings but drive.cache, members.readd and access at once; each profile uses the journal if there is one, and performance \
                without a journal the volatile cache (needs serve --cache, and --yes)",
@@ -47,7 +49,7 @@ const OTHERS: [ProgramSetting; 4] = [
     ProgramSetting {
         name: ACCESS,
         default: "read-write",
-        values: "read-write, read-only, blocked",
+        values: &["read-write", "read-only", "blocked"],
         needs: "",
         help: "what clients may do; read-only: writes are refused, and clients stay connected; blocked: no client can connect, \
                and rebuilds and checks run",
@@ -55,7 +57,7 @@ const OTHERS: [ProgramSetting; 4] = [
     ProgramSetting {
         name: READD,
         default: "auto",
-        values: "auto, never",
+        values: &["auto", "never"],
         needs: "",
         help: "whether a member that only vanished is added again when it returns; a member that failed for another reason never \
                is",
@@ -207,15 +209,32 @@ fn written(value: Value) -> String {
     }
 }
 
-/// The values that a setting takes, in words.
-fn values(kind: SettingKind) -> String {
-    match kind {
-        SettingKind::Words(words) | SettingKind::Switch(words) => words.join(", "),
+/// The values that a setting takes.
+enum TakenValues {
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A range, in words.
+    Range(String),
+}
+
+impl fmt::Display for TakenValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(words) => f.write_str(&words.join(", ")),
+            Self::Range(range) => f.write_str(range),
+        }
+    }
+}
+
+fn values(kind: SettingKind) -> TakenValues {
+    let range = match kind {
+        SettingKind::Words(words) | SettingKind::Switch(words) => return TakenValues::Words(words),
         SettingKind::Number(least, most) => format!("{least} to {most}"),
         SettingKind::Size(Sectors::ZERO, Sectors::MAX) => "any size".into(),
         SettingKind::Size(least, most) => format!("{} to {}", written(Value::Size(least)), written(Value::Size(most))),
         SettingKind::Rate => "a size each second or none".into(),
-    }
+    };
+    TakenValues::Range(range)
 }
 
 const fn needs_text(needs: Needs) -> &'static str {
@@ -259,7 +278,7 @@ pub fn offers() -> Vec<OfferModel> {
     OFFERS.map(offer).into()
 }
 
-type Row = (&'static str, String, String, &'static str, &'static str);
+type Row = (&'static str, String, TakenValues, &'static str, &'static str);
 
 fn rows() -> Vec<Row> {
     let first = Policy::default();
@@ -267,7 +286,7 @@ fn rows() -> Vec<Row> {
         (spec.name, written(spec.get(&first)), values(spec.kind), needs_text(spec.needs), spec.help)
     };
     let other = |other: &'static ProgramSetting| {
-        (other.name, other.default.to_owned(), other.values.to_owned(), other.needs, other.help)
+        (other.name, other.default.to_owned(), TakenValues::Words(other.values), other.needs, other.help)
     };
     Policy::TABLE.iter().map(entry).chain(OTHERS.iter().map(other)).collect()
 }
@@ -283,11 +302,12 @@ pub fn forms() -> Vec<SettingModel> {
     };
     let form = |(name, default, values, needs, help): Row| {
         let kind = kind(name);
-        let words = match kind {
-            "words" | "switch" => values.split(", ").map(str::to_owned).collect(),
-            _ => Vec::new(),
+        let words = match &values {
+            TakenValues::Words(words) => words.iter().map(|word| (*word).to_owned()).collect(),
+            TakenValues::Range(_) => Vec::new(),
         };
-        let (name, needs, help) = (name.to_owned(), needs.to_owned(), help.to_owned());
+        let (name, values) = (name.to_owned(), values.to_string());
+        let (needs, help) = (needs.to_owned(), help.to_owned());
         SettingModel { name, kind: kind.into(), default, words, values, needs, help }
     };
     rows().into_iter().map(form).collect()
@@ -323,8 +343,10 @@ fn page_table() -> String {
     let mut text = String::from("| Setting | Default | Values | Needs | Meaning |\n|---|---|---|---|---|\n");
     for (name, default, values, needs, help) in rows() {
         let needs = if needs.is_empty() { "" } else { &format!("{needs} ") };
-        let values = values.split(", ").map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-        let values = if values.contains(' ') && !values.contains("`, `") { values.replace('`', "") } else { values };
+        let values = match values {
+            TakenValues::Words(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+            TakenValues::Range(range) => range,
+        };
         text.push_str(&format!("| `{name}` | `{default}` | {values} | {needs}| {help} |\n"));
     }
     text.push_str("\nThe console offers these values if all members are of one class, as far as that is known:\n\n");
@@ -434,10 +456,10 @@ mod tests {
             );
         }
         let [drives, profiles, access, readd] = &OTHERS;
-        assert_eq!(access.values, Access::ALL.map(Access::word).join(", "));
-        assert_eq!(profiles.values, PROFILES.map(|(name, _)| name).join(", "));
-        assert!(drives.values.split(", ").all(|word| word.parse::<DriveCacheOption>().is_ok()));
-        assert!(readd.values.split(", ").all(|word| word.parse::<Readd>().is_ok()) && "yes".parse::<Readd>().is_err());
+        assert_eq!(access.values, Access::ALL.map(Access::word));
+        assert_eq!(profiles.values, PROFILES.map(|(name, _)| name));
+        assert!(drives.values.iter().all(|word| word.parse::<DriveCacheOption>().is_ok()));
+        assert!(readd.values.iter().all(|word| word.parse::<Readd>().is_ok()) && "yes".parse::<Readd>().is_err());
         assert!(help().lines().all(|line| line.len() <= HELP_WIDTH), "{}", help());
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use std::{io, mem};
+use std::{fmt, io, mem};
 
 use openraid_config::DesiredSink;
 
@@ -66,7 +66,7 @@ impl AlarmShared {
 /// The alarms of a server.
 #[derive(Debug)]
 pub struct Keeper {
-    /// The name of the server, under which its own alarms are stored.
+    /// The server in the words of its own alarms.
     server: String,
     shared: Arc<AlarmShared>,
     thread: Option<JoinHandle<()>>,
@@ -80,11 +80,17 @@ impl Keeper {
     ///
     /// # Errors
     /// The system has no room for a thread.
-    pub fn start(store: AlarmStore, server: String, now: u64, is_known: impl Fn(&str) -> bool) -> io::Result<Self> {
+    pub fn start(
+        store: AlarmStore,
+        server: &AlarmServer,
+        now: u64,
+        is_known: impl Fn(&str) -> bool,
+    ) -> io::Result<Self> {
+        let server = server.to_string();
         let mut book = Book::default();
         let was_damaged = store.is_damaged();
         let retired = store.change(|mut kept: Book| {
-            kept.retire(now, &is_known, &server, |name| name != server && is_gone(name));
+            kept.retire(now, &is_known, &server, |name| name != server && AlarmServer::of_store(name).is_gone());
             book = kept.clone();
             kept
         });
@@ -104,7 +110,7 @@ impl Keeper {
 
     /// Alarms that are not stored: those of a demonstration.
     pub fn in_memory() -> Self {
-        let server = format!("process {}", std::process::id());
+        let server = AlarmServer::Process(std::process::id()).to_string();
         let subjects = vec![AlarmSubject::Server(server.clone())];
         let shared = AlarmShared {
             state: Mutex::new(AlarmState { subjects, ..AlarmState::default() }),
@@ -224,12 +230,44 @@ pub fn is_meant(alarm: &Alarm, which: &str) -> bool {
     which == "all" || alarm.what.id() == which || alarm.what.array.as_deref() == Some(which)
 }
 
-/// A server without a name is identified by its process.
-fn is_gone(server: &str) -> bool {
-    let process = server.strip_prefix("process ").and_then(|number| number.parse::<u32>().ok());
-    process.is_some_and(|number| {
-        number == std::process::id() || !std::path::Path::new(&format!("/proc/{number}")).exists()
-    })
+/// The server that alarms are stored for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AlarmServer {
+    /// By the path of its control socket.
+    Socket(String),
+    /// By its process, if its control socket has no path of its own.
+    Process(u32),
+}
+
+impl AlarmServer {
+    /// How a process is stored.
+    const PROCESS: &'static str = "process ";
+
+    /// The server with these words in the store.
+    fn of_store(words: &str) -> Self {
+        let process = words.strip_prefix(Self::PROCESS).and_then(|number| number.parse().ok());
+        process.map_or_else(|| Self::Socket(words.to_owned()), Self::Process)
+    }
+
+    /// Has the process ended? Its alarms, or those of an earlier process with the number of this one, pass to this
+    /// server.
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Socket(_) => false,
+            Self::Process(number) => {
+                *number == std::process::id() || !std::path::Path::new(&format!("/proc/{number}")).exists()
+            }
+        }
+    }
+}
+
+impl fmt::Display for AlarmServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => f.write_str(path),
+            Self::Process(number) => write!(f, "{}{number}", Self::PROCESS),
+        }
+    }
 }
 
 /// The state, also if a thread panicked while it held the lock.

@@ -18,6 +18,6 @@ pub mod store;
 pub mod test;
 
 pub use book::AlarmSubject;
-pub use keeper::Keeper;
+pub use keeper::{AlarmServer, Keeper};
 pub use openraid_status::alarm::{AlarmModel, Condition};
 pub use store::AlarmStore;

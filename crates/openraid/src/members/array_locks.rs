@@ -90,7 +90,7 @@ fn not_locked((uuid, name): &ArrayKey, error: &NameError) -> Failure {
 }
 
 fn busy(uuid: Uuid, name: &str, why: Failure) -> Failure {
-    Failure { obstacle: Obstacle::InUse, ..why }.of_array(ArrayLabel::new(name, Some(uuid)))
+    why.hindered_by(Obstacle::InUse).of_array(ArrayLabel::new(name, Some(uuid)))
 }
 
 /// Add the members that were seen of it to the failure of an array.

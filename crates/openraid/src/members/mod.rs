@@ -227,7 +227,7 @@ fn not_opened(error: OpenError) -> Failure {
         _ => Obstacle::Other,
     };
     let member = error.member();
-    let failure = Failure { obstacle, ..Failure::from(error) };
+    let failure = Failure::from(error).hindered_by(obstacle);
     if let Some(advice) = of_md {
         return failure.worded(advice).of(member);
     }

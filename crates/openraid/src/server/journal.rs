@@ -222,7 +222,7 @@ impl Server {
                 (format!("write.cache=through; to use it: {set}"), Obstacle::Setting)
             }
         };
-        Some(Failure { obstacle, ..Failure::refused(format!("write journal not active: {why}")) })
+        Some(Failure::refused(format!("write journal not active: {why}")).hindered_by(obstacle))
     }
 
     /// Let a device join the journal: this one, or the dropped one.

@@ -158,7 +158,7 @@ impl Server {
         let array = status.arrays.iter().find(has).and_then(|array| self.name_of(array.status.array));
         let whose = array.map_or_else(|| "for something else".into(), |(name, _)| format!("in array {name}"));
         let failure = Failure::refused(format!("this server uses {text} {whose}; name another drive"));
-        Err(Failure { obstacle: Obstacle::UsedHere, ..failure })
+        Err(failure.hindered_by(Obstacle::UsedHere))
     }
 
     /// Refuse an export of this server as a member: an array would wait for itself, or the server for its own end.

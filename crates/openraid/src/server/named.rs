@@ -176,7 +176,7 @@ impl<'a> ServedMembers<'a> {
             parts.extend(found.member.slot.map(|slot| format!("slot {slot}")));
             parts.extend(with_state.then(|| self.state(found)));
         }
-        if self.order_name(found).starts_with("drive:") {
+        if !self.is_only_name(found) {
             parts.push(format!("drive:{}", found.drive));
         }
         parts.extend(view.and_then(|view| view.names.serial.as_ref()).map(|serial| format!("serial {serial}")));
@@ -190,14 +190,17 @@ impl<'a> ServedMembers<'a> {
 
     /// The name by which a command finds only this member: its own, or its number if others have the same name.
     pub fn order_name(self, found: &NamedMember) -> String {
+        match self.view(found.drive) {
+            Some(view) if self.is_only_name(found) => view.member.clone(),
+            _ => format!("drive:{}", found.drive),
+        }
+    }
+
+    /// Has no other member the name of this one?
+    fn is_only_name(self, found: &NamedMember) -> bool {
         let member = self.view(found.drive).map(|view| view.member.as_str()).unwrap_or_default();
         let is_same = |other: &NamedMember| self.view(other.drive).is_some_and(|view| view.member == member);
-        let count = self.all().map_or(0, |all| all.iter().filter(|other| is_same(other)).count());
-        if count == 1 {
-            member.into()
-        } else {
-            format!("drive:{}", found.drive)
-        }
+        self.all().is_ok_and(|all| all.iter().filter(|other| is_same(other)).count() == 1)
     }
 
     fn in_slot(self, place: &str) -> Result<NamedMember, Failure> {

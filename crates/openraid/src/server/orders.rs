@@ -71,7 +71,7 @@ impl Server {
                 let done = asked.as_deref().unwrap_or(done);
                 let text =
                     format!("{done}\nthis is in force, and is lost when the server ends before it can be kept: {why}");
-                Err(Failure { obstacle: Obstacle::NotKept, ..Failure::failed(text) })
+                Err(Failure::failed(text).hindered_by(Obstacle::NotKept))
             }
             _ => Ok(answer),
         }

@@ -8,9 +8,9 @@ use openraid_core::request_steps::{OpName, Step, StepEvent, StepOwner, StepSubje
 use openraid_core::slots::SlotSet;
 use openraid_units::{Instant, Sectors};
 
-use super::model::{StepModel, StoryModel};
+use super::model::{StepKind, StepModel, StoryModel};
 use super::words::{
-    asked_text, asked_word, drive_name, job_text, job_word, kind_word, made_text, planned_text, status_word,
+    asked_kind, asked_text, drive_name, job_kind, job_text, kind_word, made_text, planned_text, status_word,
 };
 use super::{Story, StoryNames, StoryOwner};
 use crate::quantity::{counted, human};
@@ -93,7 +93,7 @@ impl Teller<'_> {
         at.since(self.began).get()
     }
 
-    fn line(&mut self, step: &Step, word: &str, text: String) -> &mut StepModel {
+    fn line(&mut self, step: &Step, kind: StepKind, text: String) -> &mut StepModel {
         let op = match step.subject {
             StepSubject::Op(name) => self.ops.get(&name).map(|(number, _)| *number),
             StepSubject::Request(_) | StepSubject::Entry(_) => None,
@@ -103,7 +103,7 @@ impl Teller<'_> {
             _ => None,
         };
         let at_ns = self.since(step.at);
-        self.lines.push(StepModel { at_ns, op, step: word.into(), text, entry, ..StepModel::default() });
+        self.lines.push(StepModel { at_ns, op, step: kind, text, entry, ..StepModel::default() });
         self.lines.last_mut().expect("just put")
     }
 
@@ -127,7 +127,7 @@ impl Teller<'_> {
                         op.1 = parity;
                     }
                 }
-                let line = self.line(step, "plan", planned_text(reason, rejected, parity, lost));
+                let line = self.line(step, StepKind::Plan, planned_text(reason, rejected, parity, lost));
                 line.reason = Some(reason.name().into());
             }
             // The wait that it ends has its time already.
@@ -135,7 +135,7 @@ impl Teller<'_> {
             StepEvent::Asked { .. } => self.asked(step),
             StepEvent::Ended { .. } => self.ended(step),
             StepEvent::Computing { kind, columns, len } => {
-                self.line(step, job_word(kind), job_text(kind, columns, len));
+                self.line(step, job_kind(kind), job_text(kind, columns, len));
                 self.computing.insert(step.subject, self.lines.len() - 1);
             }
             StepEvent::Computed => {
@@ -146,7 +146,7 @@ impl Teller<'_> {
             StepEvent::Logged { .. } | StepEvent::Sealed { .. } | StepEvent::Durable => self.of_journal(step),
             StepEvent::Done { error } => {
                 let text = error.map_or_else(|| "done".into(), |error| format!("failed: {}", status_word(error)));
-                self.line(step, "done", text);
+                self.line(step, StepKind::Done, text);
             }
         }
     }
@@ -156,31 +156,31 @@ impl Teller<'_> {
         let bytes = |len: u64| human(Bytes(len));
         match step.event {
             StepEvent::Arrived { kind: RequestKind::Flush, .. } => {
-                self.line(step, "arrived", "arrived: flush".into());
+                self.line(step, StepKind::Arrived, "arrived: flush".into());
             }
             StepEvent::Arrived { kind, offset, len, .. } => {
                 let text = format!("arrived: {}: {} at byte {}", kind_word(kind), bytes(len), offset.get());
-                self.line(step, "arrived", text);
+                self.line(step, StepKind::Arrived, text);
             }
             StepEvent::Received { len } => {
-                self.line(step, "received", format!("payload has arrived: {}", bytes(len)));
+                self.line(step, StepKind::Received, format!("payload has arrived: {}", bytes(len)));
             }
             StepEvent::Cached { unit, len, entry, .. } => {
                 let promise = if entry == 0 { String::new() } else { format!(", in entry {entry} of the journal") };
                 let text = format!("{} taken into the cache, dirty unit {unit}{promise}", human(len.bytes()));
-                let line = self.line(step, "cached", text);
+                let line = self.line(step, StepKind::Cached, text);
                 line.sectors = Some(len.get());
                 line.entry = (entry != 0).then_some(entry);
             }
             StepEvent::Found { len } => {
-                let line = self.line(step, "found", format!("{} found in the cache", human(len.bytes())));
+                let line = self.line(step, StepKind::Found, format!("{} found in the cache", human(len.bytes())));
                 line.sectors = Some(len.get());
             }
             StepEvent::Sending { len } => {
-                self.line(step, "sent", format!("sent to the client: {}", bytes(len)));
+                self.line(step, StepKind::Sent, format!("sent to the client: {}", bytes(len)));
             }
             StepEvent::Replied { status } => {
-                self.line(step, "replied", format!("the client has its answer: {}", status_word(status)));
+                self.line(step, StepKind::Replied, format!("the client has its answer: {}", status_word(status)));
             }
             _ => unreachable!("asked for steps of requests"),
         }
@@ -191,7 +191,7 @@ impl Teller<'_> {
         match step.event {
             StepEvent::Logged { entry } => {
                 let text = format!("the data to be written are in entry {entry} of the journal");
-                self.line(step, "logged", text).entry = Some(entry);
+                self.line(step, StepKind::Logged, text).entry = Some(entry);
             }
             StepEvent::Sealed { sectors, records } => {
                 let text = format!(
@@ -199,11 +199,11 @@ impl Teller<'_> {
                     counted(records.into(), "record", "records"),
                     human(sectors.bytes())
                 );
-                self.line(step, "journal", text).sectors = Some(sectors.get());
+                self.line(step, StepKind::Journal, text).sectors = Some(sectors.get());
             }
             // The operation has the same step; one line is enough.
             StepEvent::Durable if matches!(step.subject, StepSubject::Entry(_)) => {
-                self.line(step, "durable", "the entry is durable".into());
+                self.line(step, StepKind::Durable, "the entry is durable".into());
             }
             _ => {}
         }
@@ -216,7 +216,7 @@ impl Teller<'_> {
         let number = u32::try_from(self.ops.len() + 1).unwrap_or(u32::MAX);
         self.ops.insert(name, (number, SlotSet::EMPTY));
         let span = self.names.span(set).map_or_else(String::new, |span| format!("span {span}: "));
-        let line = self.line(step, "operation", format!("{span}{}", made_text(work, place)));
+        let line = self.line(step, StepKind::Operation, format!("{span}{}", made_text(work, place)));
         if let StepOwner::Unit(_, why) = owner {
             line.reason = Some(why.name().into());
             line.text.push_str(&format!(" ({})", why.text()));
@@ -225,15 +225,15 @@ impl Teller<'_> {
 
     fn reason(&mut self, step: &Step, reason: Reason, figure: u32) {
         // The record goes to the members that keep it, and the operation waits until it is durable.
-        let word = match reason {
-            Reason::PartialParityLogged => "logged",
-            _ if reason.name().starts_with("WaitedFor") => "wait",
-            _ => "reason",
+        let kind = match reason {
+            Reason::PartialParityLogged => StepKind::Logged,
+            _ if reason.is_wait() => StepKind::Wait,
+            _ => StepKind::Reason,
         };
         let shows = figure > 0 && reason != Reason::PartialParityLogged;
         let text = if shows { format!("{} ({figure})", reason.text()) } else { reason.text().into() };
-        self.line(step, word, text).reason = Some(reason.name().into());
-        if word != "reason" {
+        self.line(step, kind, text).reason = Some(reason.name().into());
+        if kind != StepKind::Reason {
             self.waits.insert(step.subject, self.lines.len() - 1);
         }
     }
@@ -246,7 +246,7 @@ impl Teller<'_> {
         };
         let member = drive_name(self.names, drive);
         let text = asked_text(op, slot, &member, lba, len, parity);
-        let line = self.line(step, asked_word(op), text);
+        let line = self.line(step, asked_kind(op), text);
         (line.slot, line.member) = (Some(slot.0), Some(member));
         if len > Sectors::ZERO {
             (line.sector, line.sectors) = (Some(lba.get()), Some(len.get()));
@@ -270,7 +270,7 @@ impl Teller<'_> {
                     StepSubject::Entry(_) => format!("written to the journal's {member}: {}", human(len.bytes())),
                     _ => asked_text(op, slot, &member, lba, len, false),
                 };
-                let line = self.line(&at, asked_word(op), text);
+                let line = self.line(&at, asked_kind(op), text);
                 line.member = Some(member);
                 (line.sector, line.sectors) = (Some(lba.get()), Some(len.get()));
                 self.lines.len() - 1

@@ -2,6 +2,63 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The kinds of steps. Documents have them as words: `member-read`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// A request arrived.
+    #[default]
+    Arrived,
+    /// Its payload arrived.
+    Received,
+    /// Its data is in the cache.
+    Cached,
+    /// Its data was found in the cache.
+    Found,
+    /// Its data was sent.
+    Sent,
+    /// Its answer was sent.
+    Replied,
+    /// An operation began.
+    Operation,
+    /// A decision.
+    Reason,
+    /// A wait.
+    Wait,
+    /// The commands of an operation were chosen.
+    Plan,
+    /// A record went to a log.
+    Logged,
+    /// An entry went to the journal.
+    Journal,
+    /// An entry is durable.
+    Durable,
+    /// An operation ended.
+    Done,
+    MemberRead,
+    MemberWrite,
+    MemberFlush,
+    MemberDiscard,
+    MemberWriteZeroes,
+    /// Parity is computed.
+    Parity,
+    /// Lost columns are computed.
+    Recover,
+    Compare,
+    Checksum,
+    Copy,
+}
+
+impl StepKind {
+    /// Is it a command to a member?
+    pub const fn is_of_member(self) -> bool {
+        matches!(
+            self,
+            Self::MemberRead | Self::MemberWrite | Self::MemberFlush | Self::MemberDiscard | Self::MemberWriteZeroes
+        )
+    }
+}
+
 /// One step of a story, which may take time.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StepModel {
@@ -10,7 +67,8 @@ pub struct StepModel {
     /// The operation of the story, counted from 1; none: the request itself.
     pub op: Option<u32>,
     /// The kind of step, as a word: `arrived`, `received`, `operation`, `reason`, `plan`, `member-read`, `parity`, ...
-    pub step: String,
+    #[schema(value_type = String)]
+    pub step: StepKind,
     /// The step in words.
     pub text: String,
     /// The name of the reason, as in the totals.

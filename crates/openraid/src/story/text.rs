@@ -49,7 +49,7 @@ fn time(step: &StepModel) -> String {
     let queued = queued.map_or_else(String::new, |queued| format!(" after {} in the queue", millis(queued)));
     match step.took_ns {
         Some(took) if took > 0 || step.queued_ns.is_some() => format!(": {}{queued}", millis(took)),
-        _ if step.step.starts_with("member-") && step.took_ns.is_none() => ": NO ANSWER YET".into(),
+        _ if step.step.is_of_member() && step.took_ns.is_none() => ": NO ANSWER YET".into(),
         _ => queued,
     }
 }

@@ -7,6 +7,7 @@ use openraid_core::request_steps::{StepPlace, Work};
 use openraid_core::slots::SlotSet;
 use openraid_units::{Bytes, DriveId, DriveLba, Sectors, Slot};
 
+use super::model::StepKind;
 use super::StoryNames;
 use crate::quantity::{counted, human};
 
@@ -83,14 +84,14 @@ fn slots(set: SlotSet) -> String {
     format!("slot {}", all.join(" and "))
 }
 
-/// A member's command in a word.
-pub fn asked_word(op: DriveOp) -> &'static str {
+/// The kind of step of a member's command.
+pub const fn asked_kind(op: DriveOp) -> StepKind {
     match op {
-        DriveOp::Read => "member-read",
-        DriveOp::Write { .. } => "member-write",
-        DriveOp::Flush => "member-flush",
-        DriveOp::Discard => "member-discard",
-        DriveOp::WriteZeroes { .. } => "member-write-zeroes",
+        DriveOp::Read => StepKind::MemberRead,
+        DriveOp::Write { .. } => StepKind::MemberWrite,
+        DriveOp::Flush => StepKind::MemberFlush,
+        DriveOp::Discard => StepKind::MemberDiscard,
+        DriveOp::WriteZeroes { .. } => StepKind::MemberWriteZeroes,
     }
 }
 
@@ -108,14 +109,14 @@ pub fn asked_text(op: DriveOp, slot: Slot, member: &str, lba: DriveLba, len: Sec
     format!("{what} {} of slot {slot} ({member}), sector {}", human(len.bytes()), lba.get())
 }
 
-/// A computation in a word.
-pub fn job_word(kind: JobKind) -> &'static str {
+/// The kind of step of a computation.
+pub const fn job_kind(kind: JobKind) -> StepKind {
     match kind {
-        JobKind::Generate | JobKind::Update => "parity",
-        JobKind::Recover { .. } => "recover",
-        JobKind::Check | JobKind::Compare => "compare",
-        JobKind::Checksum => "checksum",
-        JobKind::Copy => "copy",
+        JobKind::Generate | JobKind::Update => StepKind::Parity,
+        JobKind::Recover { .. } => StepKind::Recover,
+        JobKind::Check | JobKind::Compare => StepKind::Compare,
+        JobKind::Checksum => StepKind::Checksum,
+        JobKind::Copy => StepKind::Copy,
     }
 }
 

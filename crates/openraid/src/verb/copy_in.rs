@@ -62,7 +62,7 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     }
     if opened.is_empty() {
         let none = none_opened("", &arguments.members, &specs, &failed, &context.registry);
-        return Err(if are_in_use(&failed) { Failure { exit: Exit::Refused, ..none } } else { none });
+        return Err(if are_in_use(&failed) { none.exiting(Exit::Refused) } else { none });
     }
     refuse_protected(&specs, &opened, &failed)?;
     for (_, failure) in &failed {

@@ -32,7 +32,7 @@ use self::listening_sockets::Addresses;
 use self::options::ServeOptions;
 use self::tls::Tls;
 use super::{print_done, Context};
-use crate::alarms::{AlarmStore, Keeper};
+use crate::alarms::{AlarmServer, AlarmStore, Keeper};
 use crate::arguments::ServeArguments;
 use crate::control;
 use crate::desired;
@@ -298,12 +298,13 @@ fn configuration(arguments: &ServeArguments, context: &Context) -> Result<Option
 /// The stored alarms. If the control socket of a server has a name of its own, the alarms are stored under that name.
 fn alarms(context: &Context) -> Result<Keeper, Failure> {
     let store = AlarmStore::at(context.registry.folder_beside("alarms"));
-    let process = || format!("process {}", std::process::id());
-    let name = context.common.control.as_ref().map_or_else(process, |path| path.display().to_string());
+    let process = || AlarmServer::Process(std::process::id());
+    let socket = |path: &std::path::PathBuf| AlarmServer::Socket(path.display().to_string());
+    let alarm_server = context.common.control.as_ref().map_or_else(process, socket);
     // Arrays that are named by their members are served without it.
     let entries = context.registry.entries_if_readable();
     let is_known = |key: &str| entries.iter().any(|entry| entry.uuid.as_deref() == Some(key) || entry.name == key);
-    let started = Keeper::start(store, name, openraid_sys::clock::wall_seconds(), is_known);
+    let started = Keeper::start(store, &alarm_server, openraid_sys::clock::wall_seconds(), is_known);
     started.map_err(|error| Failure::failed(format!("no thread for alarms: {error}")))
 }
 

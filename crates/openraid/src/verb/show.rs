@@ -139,7 +139,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     }
     let superblocks: Vec<_> = opened.iter().filter_map(|(_, probed)| probed.look.superblock.clone()).collect();
     let trial = ReadTrial::start(opened, false, Nesting::Follow)?;
-    let served = trial.only().map_err(|failure| Failure { exit: Exit::Failed, ..failure })?;
+    let served = trial.only().map_err(|failure| failure.exiting(Exit::Failed))?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
     let array = view::model(&status, &served, &TaskRates::default());
     let mut array = array.ok_or_else(|| Failure::cannot_tell("the array does not run"))?;

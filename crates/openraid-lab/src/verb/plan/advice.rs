@@ -56,7 +56,7 @@ fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
     };
     let (apart, level): (Vec<&Comparison>, Vec<&Comparison>) =
         comparisons.iter().partition(|comparison| is_told_apart(&comparison.lead));
-    let alike = |plan: &&&LevelPlan| level.iter().any(|comparison| comparison.than == plan.array.to_string());
+    let alike = |plan: &&&LevelPlan| level.iter().any(|comparison| comparison.than == plan.array);
     let with_speed = |plan: &LevelPlan| format!("{} ({})", plan.array, speed_of(plan));
     let mut first = vec![with_speed(best)];
     first.extend(safe.iter().filter(alike).map(|plan| with_speed(plan)));

@@ -88,8 +88,10 @@ struct MachinePlan {
 #[schema(as = LevelComparison)]
 struct Comparison {
     /// The faster array, such as `raid10x8`.
+    #[schema(value_type = String)]
     faster: Subject,
     /// The slower array.
+    #[schema(value_type = String)]
     than: Subject,
     /// The lead of the faster array, with its range.
     #[serde(flatten)]
@@ -108,6 +110,7 @@ struct Prices {
 #[derive(Serialize, utoipa::ToSchema)]
 struct Price {
     /// The array, such as `raid6x8`.
+    #[schema(value_type = String)]
     array: Subject,
     /// Drives for each usable TB (10^12 bytes).
     per_tb: Option<f64>,

@@ -26,6 +26,7 @@ const AS_FAST: f64 = 0.9;
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Recommendation {
     /// The recommended array, such as `raid6x8`.
+    #[schema(value_type = String)]
     array: Subject,
     /// Why it is recommended, a sentence each.
     reasons: Vec<String>,
@@ -160,7 +161,7 @@ mod tests {
         };
         // Only RAID 6 is safe. Its speed does not matter, and the others are listed with the reasons against them.
         let six = with([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 1e-5)]);
-        assert_eq!(six.array, "raid6x8");
+        assert_eq!(six.array.to_string(), "raid6x8");
         assert!(
             six.others[0].contains("with the first drive")
                 && six.others[1].contains("2.00 % of cases (but 133 % faster"),
@@ -168,10 +169,14 @@ mod tests {
             six.others
         );
         // All levels are safe: the fastest is recommended, unless one of almost the same speed has more capacity.
-        assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (500.0, 0.0), (300.0, 0.0)]).array, "raid10x8");
-        assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (690.0, 0.0), (300.0, 0.0)]).array, "raid5x8");
+        assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (500.0, 0.0), (300.0, 0.0)]).array.to_string(), "raid10x8");
+        assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (690.0, 0.0), (300.0, 0.0)]).array.to_string(), "raid5x8");
         // No level is safe: the one with the lowest probability of data loss is recommended.
         let least = with([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 0.03)]);
-        assert!(least.array == "raid10x8" && least.reasons[0].contains("none stays below"), "{:?}", least.reasons);
+        assert!(
+            least.array.to_string() == "raid10x8" && least.reasons[0].contains("none stays below"),
+            "{:?}",
+            least.reasons
+        );
     }
 }

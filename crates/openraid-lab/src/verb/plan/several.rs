@@ -230,7 +230,7 @@ pub(super) fn text(machines: &[PlannedMachine], across: &[String]) -> Vec<String
         };
         let mut row = vec![
             format!("{drives} on {}", machine.bus),
-            of(|plan| plan.array.clone()),
+            of(|plan| plan.array.to_string()),
             of(|plan| sold(Bytes(plan.capacity))),
             of(Possible::speed),
             of(|plan| plan.loss.as_ref().map_or_else(|| "-".into(), |loss| chance(loss.five_years))),
