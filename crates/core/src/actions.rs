@@ -299,7 +299,7 @@ pub enum NoticeKind {
     JournalUnreadable,
     /// No device of the journal works any more: writes are acknowledged when they are on the members.
     JournalLost,
-    /// The journal is full of entries that a failed array needs: the others continue without it.
+    /// The journal is full of entries that their array cannot take: the others continue without it.
     JournalFull,
     /// The journal's table is full: writes of this array are acknowledged when they are on the members.
     JournalTableFull,

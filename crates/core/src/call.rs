@@ -4,8 +4,8 @@
 use openraid_units::{DriveId, Instant, Nanos, SetId, Slot, Tag};
 
 use crate::actions::{Actions, Notice, NoticeKind};
-use crate::io::state::channel::Channels;
 use crate::io::state::command::ChannelCommand;
+use crate::io::state::drive_queues::Channels;
 use crate::limits::Limits;
 use crate::planted::Planted;
 use crate::slab::Key;

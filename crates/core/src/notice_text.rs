@@ -127,8 +127,8 @@ impl NoticeKind {
                  and new writes are acknowledged when they are on the members"
             }
             Self::JournalFull => {
-                "the journal is full of writes of an array that has failed: the other arrays work without the journal; \
-                 bring that array back, or discard its writes (openraid journal discard)"
+                "the journal is full of entries that their array cannot take: the other arrays work without the journal; \
+                 bring that array back, or discard its entries (openraid journal discard)"
             }
             Self::JournalTableFull => {
                 "the journal's table of arrays is full: writes are acknowledged when they are on the members; discard \

@@ -5,7 +5,7 @@
 
 use openraid_units::{Instant, Nanos};
 
-pub use crate::io::state::channel::DriveLoad;
+pub use crate::io::state::drive_queues::DriveLoad;
 
 /// The sums so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -78,7 +78,7 @@ events! {
     JournalAway Warning "A device of the journal cannot be used again."
     JournalBack Info "A device of the journal can be used again."
     JournalDegraded Warning "One device of the journal does not work."
-    JournalFull Critical "The journal is full of entries of an array that is not served."
+    JournalFull Critical "The journal is full of entries that their array cannot take."
     JournalLost Critical "No device of the journal works."
     JournalMirrored Info "Both devices of the journal are up to date again."
     JournalTableFull Warning "The journal's table of arrays is full."

@@ -107,7 +107,7 @@ words! {
         Closing = "closing",
         /// No device of it works.
         Lost = "lost",
-        /// It is full of entries of arrays that are not served.
+        /// It is full of entries that their array cannot take.
         Full = "full",
         /// Another server uses its devices.
         InUse = "in-use",

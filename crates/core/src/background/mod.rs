@@ -1,6 +1,6 @@
 //! Background work: rebuild, resync, check and repair, and the repair of single sectors.
 
-pub(crate) mod bitmap;
+pub(crate) mod bitmap_clear;
 pub(crate) mod course;
 pub(crate) mod pace;
 pub(crate) mod pump;

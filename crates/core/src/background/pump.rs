@@ -13,7 +13,7 @@ use crate::admin::TaskKind;
 use crate::array::changes::Change;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
-use crate::background::bitmap::{bitmap_deadline, pump_bitmap_age};
+use crate::background::bitmap_clear::{bitmap_deadline, pump_bitmap_age};
 use crate::background::pace::keep_minimum;
 use crate::background::repair::pump_repairs;
 use crate::background::reshape::{on_unit_moved, pump_reshape, reshape_deadline, store_position};

@@ -20,7 +20,7 @@ use crate::background::scrub::notice_scrub_ended;
 use crate::call::Call;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
-use crate::io::state::channel::Channels;
+use crate::io::state::drive_queues::Channels;
 use crate::ppl::log::{arm_log, arm_logs};
 use crate::scrub::AbortReason;
 

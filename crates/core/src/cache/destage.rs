@@ -18,7 +18,7 @@ use crate::cache::Cache;
 use crate::call::Call;
 use crate::geometry::units::{lines_of, unit_sectors, LINE_SECTORS};
 use crate::geometry::Geometry;
-use crate::io::state::channel::Channels;
+use crate::io::state::drive_queues::Channels;
 use crate::io::state::footprint::{narrow, Columns, Stretch, StripeRows};
 use crate::io::state::job::Job;
 use crate::io::state::op::{DestageData, Op, UnitRange};

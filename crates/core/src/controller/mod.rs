@@ -38,7 +38,7 @@ use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 use crate::actions::{Actions, ReplyStatus};
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Arrays;
-use crate::background::bitmap::on_bitmap_flushed;
+use crate::background::bitmap_clear::on_bitmap_flushed;
 use crate::background::pump::{pump_set, store_checkpoint};
 use crate::cache::Cache;
 use crate::call::{Base, Call};

@@ -17,7 +17,7 @@ use crate::background::task_status;
 use crate::cache::figures::CacheStatus;
 use crate::cache::set_figures::CacheFigures;
 use crate::controller::Controller;
-use crate::io::state::channel::DriveLoad;
+use crate::io::state::drive_queues::DriveLoad;
 use crate::journal::session::may_be_in_journal;
 use crate::limits::STEPS_MAX;
 use crate::occupancy::Occupied;

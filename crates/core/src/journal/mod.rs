@@ -102,7 +102,8 @@ pub enum JournalState {
 pub enum JournalLoss {
     /// No device of it works any more.
     Device,
-    /// The ring is full of entries that cannot be written to the members, because their array has failed.
+    /// The ring is full of entries that their array cannot take: it has failed, is not served, or its members refuse
+    /// writes or flushes.
     Full,
 }
 

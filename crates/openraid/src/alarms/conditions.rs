@@ -181,7 +181,7 @@ pub fn of_journal(journal: &JournalModel) -> Vec<Condition> {
             vec![of(EventName::JournalLost, text)]
         }
         JournalWord::Full => {
-            let text = "the journal is full of entries of arrays that are not served".into();
+            let text = "the journal is full of entries that their array cannot take".into();
             vec![of(EventName::JournalFull, text)]
         }
         _ => {

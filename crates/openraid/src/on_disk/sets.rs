@@ -277,7 +277,7 @@ mod tests {
             for force in [false, true] {
                 for set in plan(&members, force).0 {
                     planned += usize::from(set.plan.is_ok());
-                    crate::output::members::set_verdict(&set, &members);
+                    crate::output::verdicts::set_verdict(&set, &members);
                 }
             }
         });

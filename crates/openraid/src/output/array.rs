@@ -328,7 +328,7 @@ fn block_text(array: &ArrayModel) -> Option<String> {
     let named = array.sets().into_iter().chain([array]).find_map(|set| set.superblock_block_bytes);
     match named {
         Some(_) => {
-            let note = crate::on_disk::logical_blocks::REFUSED_BEFORE_6_19;
+            let note = crate::on_disk::kernels_before_6_19::REFUSED_BEFORE_6_19;
             Some(format!("{} bytes, named in the superblocks ({note})", array.block_bytes))
         }
         None => (array.block_bytes != 512).then(|| format!("{} bytes", array.block_bytes)),

@@ -9,11 +9,11 @@ pub mod checks;
 pub mod explain;
 pub(crate) mod live;
 pub mod loss;
-pub mod members;
 pub mod progress;
 pub mod sentence;
 pub mod shape;
 pub mod table;
+pub mod verdicts;
 pub mod voice;
 
 use std::io::{self, IsTerminal, Write};

@@ -175,7 +175,7 @@ impl Server {
         found.extend(super::care::conditions(model, status, state));
         found.extend(super::patrol::conditions(model, state));
         found.extend(super::displaced::conditions(model, state));
-        found.extend(super::loss_marks::condition(model, served));
+        found.extend(super::refused_hosts::condition(model, served));
         found.extend(state.reshapes.condition(model, &served.sets(), Instant::now()));
         model.alarms = self.alarms.observe(&subject(model), &found);
     }

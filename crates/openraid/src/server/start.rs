@@ -19,7 +19,7 @@ use crate::model::StateWord;
 use crate::on_disk::sets;
 use crate::on_disk::split_brain::SplitBrain;
 use crate::output;
-use crate::output::members::{left_out, LeftOut};
+use crate::output::verdicts::{left_out, LeftOut};
 use crate::registry::{distinct_name, RegisteredArray};
 use openraid_status::EventName;
 

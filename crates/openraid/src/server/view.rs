@@ -16,8 +16,8 @@ use openraid_runtime::service::{ArrayView, DriveView, PathState, ServiceStatus, 
 use openraid_status::OtherSizeModel;
 use openraid_units::{ArrayId, ArrayLevel, Bytes, Nanos, Sectors, Slot};
 
-use super::loss_marks::{LostWith, MarkTrouble};
 use super::rates::TaskRates;
+use super::refused_hosts::{LostWith, MarkTrouble};
 use super::settings::never_protected;
 use crate::array_settings::Readd;
 use crate::exit::ArrayLabel;
@@ -27,7 +27,7 @@ use crate::model::{
     TaskModel,
 };
 use crate::on_disk::sets;
-use crate::output::members::WRITE_MOSTLY;
+use crate::output::verdicts::WRITE_MOSTLY;
 use crate::quantity::eta_seconds;
 use crate::words::{from_md, layout_text, level_word};
 

@@ -17,7 +17,7 @@ use crate::in_process::trial::ReadTrial;
 use crate::members::array_locks::lacking_held;
 use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options, word_of};
 use crate::on_disk::sets;
-use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
+use crate::output::verdicts::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::RegisteredArray;
 use crate::server::view::nested_level;
 use crate::words::level_word;

@@ -497,7 +497,7 @@ fn superblock_rows(superblock: &Superblock, (version, at): (String, u64), table:
     if let Some(block) = superblock.logical_block() {
         table.row([
             "logical block",
-            &format!("{} bytes; {}", block.bytes().get(), crate::on_disk::logical_blocks::REFUSED_BEFORE_6_19),
+            &format!("{} bytes; {}", block.bytes().get(), crate::on_disk::kernels_before_6_19::REFUSED_BEFORE_6_19),
         ]);
     }
     table.row(["superblock", &format!("{version} at sector {at}")]);

@@ -202,7 +202,7 @@ const fn state_text(state: JournalWord) -> &'static str {
         JournalWord::Closing => "being closed",
         JournalWord::Lost => "LOST: no device of it works; writes are acknowledged when they are on the members",
         JournalWord::InUse => "in use by another program: this answer may be out of date",
-        JournalWord::Full => "FULL of writes of an array that has failed; the other arrays work without it",
+        JournalWord::Full => "FULL of entries that their array cannot take; the other arrays work without the journal",
         JournalWord::Unused => "not in use",
     }
 }

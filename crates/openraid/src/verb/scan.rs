@@ -11,7 +11,7 @@ use crate::arguments::ScanArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{block_devices, in_folder, open_some, options, spec, unfit, Unfit};
 use crate::on_disk::sets;
-use crate::output::members::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};
+use crate::output::verdicts::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};
 use crate::quantity::counted;
 use crate::registry::RegisteredArray;
 

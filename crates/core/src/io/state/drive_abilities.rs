@@ -1,7 +1,7 @@
 //! What the drives of a set can do.
 
 use crate::array::set::Set;
-use crate::io::state::channel::Channels;
+use crate::io::state::drive_queues::Channels;
 
 impl Channels {
     /// Does every active member of a set support discards, and read zeroes after one? Then redundancy still matches after

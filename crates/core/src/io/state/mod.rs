@@ -5,14 +5,14 @@
 //!  ops.rs, lock.rs, wait.rs               the table of operations, with ranges, waits and queues
 //!  intent.rs                              what must be durable before an operation writes
 //!  plan.rs                                the choice of the write method, by figures alone
-//!  command.rs, channel.rs, elevator.rs    commands, and their queues at the drives
+//!  command.rs, drive_queues.rs, elevator.rs    commands, and their queues at the drives: which goes next
 //!  drive_abilities.rs, ended.rs, heads.rs, job.rs, row_frames.rs, op_names.rs    drives of a set, reports, places of bytes, names
 //!  log_room.rs                            the room in the journal that an operation has reserved
 //! ```
 
-pub(crate) mod channel;
 pub(crate) mod command;
 mod drive_abilities;
+pub(crate) mod drive_queues;
 pub(crate) mod elevator;
 pub(crate) mod ended;
 pub(crate) mod footprint;

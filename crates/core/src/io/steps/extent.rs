@@ -324,7 +324,7 @@ mod tests {
     use super::*;
     use crate::array::sets::Sets;
     use crate::geometry::{Level, SetSpec};
-    use crate::io::state::channel::Channels;
+    use crate::io::state::drive_queues::Channels;
     use crate::io::steps::gate::tests::drive_of;
     use crate::limits::Limits;
     use crate::reason::FailReason;

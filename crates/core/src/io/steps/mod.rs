@@ -3,7 +3,8 @@
 //! ```text
 //!  op_io.rs                               all that operations may use
 //!  step.rs, next_rows.rs, held.rs         beginning, dispatch by kind, end; the next rows; waits
-//!  row.rs, gathered_data.rs, extent.rs, flush.rs, redo_op.rs, reparity_op.rs, background_op.rs    the steps of each kind
+//!  row.rs, gathered_data.rs, extent.rs, flush.rs, redo_op.rs, reparity_op.rs, background_op.rs,
+//!  compare_op.rs                          the steps of each kind
 //!  mirror_read.rs, background_plan.rs     choices: the copy that is read, what a unit reads
 //!  gate.rs                                the rules before members are written, and before the end
 //!  refit.rs, refit_copies.rs              parity and copies fit again after a refused write
@@ -16,6 +17,7 @@
 pub(crate) mod background_op;
 pub(crate) mod background_plan;
 pub(crate) mod command_errors;
+mod compare_op;
 pub(crate) mod extent;
 #[cfg(test)]
 pub(in crate::io) mod fixture;

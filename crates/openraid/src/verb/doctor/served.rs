@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::Context;
 use crate::members::{open_some, options, spec};
 use crate::model::{ArrayModel, HealthWord, StateWord};
-use crate::output::members::{MemberVerdict, SetVerdict};
+use crate::output::verdicts::{MemberVerdict, SetVerdict};
 
 /// A served array, and members that it does not use.
 #[derive(Serialize, utoipa::ToSchema)]

@@ -20,7 +20,7 @@ use crate::events::News;
 use crate::events::{Draft, EventWriter};
 use crate::exit::Exit;
 use crate::model::ArrayModel;
-use crate::output::members::LeftOut;
+use crate::output::verdicts::LeftOut;
 use crate::output::voice::Voice;
 use crate::quantity::{counted, utc};
 use crate::server::Server;

@@ -1,4 +1,4 @@
-//! The content of members that are not served, as text and as JSON.
+//! Verdicts on members that are not served (`examine`, `scan`, `doctor`, `assemble`), as text and as JSON.
 
 use openraid_core::array::assemble::Membership;
 use openraid_format::DeviceFlags;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::model::LevelWord;
 use crate::on_disk::bad_blocks;
-use crate::on_disk::logical_blocks;
+use crate::on_disk::kernels_before_6_19;
 use crate::on_disk::sets::{self, SetPlan};
 use crate::on_disk::split_brain::SplitBrain;
 use crate::output::array::unsynced_words;
@@ -117,10 +117,10 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         problem,
         synced: set.plan.as_ref().map_or(true, |plan| plan.resync_from.is_none()),
         needs_journal: set.newest.journal.is_some(),
-        logical_block_bytes: logical_blocks::logical_block(set, members).map(|block| block.bytes().get()),
+        logical_block_bytes: kernels_before_6_19::logical_block(set, members).map(|block| block.bytes().get()),
         halves: SplitBrain::of(set, members).map(|halves| halves.choice("serve")),
         unreadable_bytes: bad_blocks::unreadable(set, members).get(),
-        notes: logical_blocks::note(set, members)
+        notes: kernels_before_6_19::note(set, members)
             .into_iter()
             .chain(bad_blocks::note(set, members))
             .chain(bitmap_note(set))

@@ -1,4 +1,4 @@
-//! Drive channels: commands on their way to a drive, with a depth limit and a time limit.
+//! The queues of a drive, its *channel*: the order of commands to it, with a depth limit and a time limit.
 //!
 //! Commands beyond the depth limit wait here, by class: metadata first, then commands that hosts wait for, then the
 //! rest. Within a class, a rotating drive is served upwards by position ([`Elevator`]) if the set's policy says so; any
