@@ -51,12 +51,12 @@ pub fn in_guest(job: &str) -> Option<String> {
 }
 
 #[test]
-fn the_kernel_mounts_a_file_system_on_an_array_by_the_commands_of_the_tour() {
-    let text = page("docs/tour.md");
+fn the_kernel_mounts_a_file_system_on_an_array_by_the_commands_of_the_page() {
+    let text = page("docs/disk.md");
     let block = blocks(&text).into_iter().find(|block| block.word == "nbd").expect("the block");
     let mut job = String::new();
     for step in &block.steps {
-        job.push_str(&step.command);
+        job.push_str(&step.command.replace("/run/openraid-nbd/nbd.sock", "/run/tour/data.sock"));
         job.push('\n');
         if step.command.starts_with("sudo mount") {
             job.push_str("cp /sbin/mdadm /mnt/mdadm\n");
