@@ -259,7 +259,7 @@ settings! {
         "maximum rate of rebuild, replace, resync and change of shape, for each member and second";
     /// Rate that these tasks have while hosts keep the drives busy, in sectors of each member a second; zero means none.
     rebuild_minimum: Sectors = Sectors::mib(20), "rebuild.minimum", Rate(), Nothing,
-        "rate of rebuild, replace, resync and change of shape that hosts do not press further down, for each member and second";
+        "minimum rate of rebuild, replace, resync and change of shape while hosts are busy, for each member and second";
     /// Maximum rate of check and repair, in sectors of each member a second; zero means no limit.
     scrub_rate: Sectors = Sectors::mib(100), "scrub.rate", Rate(), Nothing,
         "maximum rate of check and repair, for each member and second";
@@ -295,7 +295,7 @@ settings! {
     /// [`MirrorRead::TwinStor`]: does a sequential stream count from its beginning? Otherwise only the data that hosts
     /// have requested at once counts, and also for [`MirrorRead::LeastPending`].
     split_streams: bool = true, "split-streams", Switch("on", "off"), Copies,
-        "whether split-above counts the length of a sequential stream, or of single requests only";
+        "on: split-above applies to the length of a sequential stream; off: only to data that is requested at once";
     /// Are commands that wait for a rotating drive chosen by position? Otherwise they are issued in order of arrival.
     sorting: bool = true, "sorting", Switch("on", "off"), Nothing,
         "whether commands that wait for a rotating drive are sorted by position";

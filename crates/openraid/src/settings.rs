@@ -43,8 +43,8 @@ const OTHERS: [ProgramSetting; 4] = [
         default: "balanced",
         values: &["protection", "balanced", "performance"],
         needs: "",
-        help: "all settings but drive.cache, members.readd and access at once; each profile uses the journal if there is one, and performance \
-               without a journal the volatile cache (needs serve --cache, and --yes)",
+        help: "all settings but drive.cache, members.readd and access at once; each profile uses the journal if there is one; without a journal, \
+               performance uses the volatile cache (needs serve --cache, and --yes)",
     },
     ProgramSetting {
         name: ACCESS,

@@ -74,7 +74,7 @@ pub fn lines(array: &ArrayModel) -> Vec<String> {
             size(written),
             percent(cache.merged_bytes, written),
             size(cache.destaged_bytes),
-            crate::quantity::counted(cache.destaged_units, "part", "parts"),
+            crate::quantity::counted(cache.destaged_units, "dirty unit", "dirty units"),
             human_millis(cache.waited_mean_ms),
             human_millis(cache.waited_max_ms)
         ));
