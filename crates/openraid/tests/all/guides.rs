@@ -107,23 +107,9 @@ fn messages_that_the_recovery_guide_quotes_stand_in_the_sources() {
     assert!(quoted > 20, "only {quoted} messages were found");
 }
 
-/// What stands in the fenced blocks of this language on a page.
-fn fenced<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
-    let open = format!("```{language}\n");
-    page.split(&open).skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect()
-}
-
 #[test]
-fn the_unit_of_the_disk_page_is_the_one_of_the_package() {
+fn the_socket_of_the_disk_page_is_the_one_of_the_package() {
     let (text, package) = (page("docs/disk.md"), page("packaging/openraid.service"));
-    let [server] = fenced(&text, "ini")[..] else { panic!("one unit stands on the page") };
-    let mut lines = package.lines();
-    for line in server.lines() {
-        assert!(
-            lines.any(|other| other == line),
-            "{line:?} is not in packaging/openraid.service, or not in this order"
-        );
-    }
     // The page's socket is that of the packaged configuration and of the packaged sockets, and all commands use it.
     let value = |key: &str| package.lines().find_map(|line| line.strip_prefix(key)).expect("the unit has the key");
     let socket = page("packaging/openraid.socket")
@@ -131,13 +117,12 @@ fn the_unit_of_the_disk_page_is_the_one_of_the_package() {
         .find_map(|line| line.strip_prefix("ListenStream=").map(str::to_owned));
     let socket = socket.expect("the unit has it");
     assert!(page("packaging/openraid.toml").contains(&format!("\nnbd-unix = [\"{socket}\"]\n")));
-    let [config] = fenced(&text, "toml")[..] else { panic!("one configuration stands on the page") };
-    assert!(config.contains(&format!("nbd-unix = [\"{socket}\"]")), "{config}");
     let sockets = text.match_indices(".sock").count();
-    assert_eq!(text.matches(&socket).count() + text.matches("/service.sock").count(), sockets, "another socket");
-    // What the package's unit starts exists, and takes the page's configuration.
+    assert!(sockets > 2, "only {sockets} sockets were found");
+    assert_eq!(text.matches(&socket).count(), sockets, "another socket");
+    // What the package's unit starts exists, and takes a configuration with this socket.
     let lab = Lab::new("disk-page");
-    fs::write(lab.path("openraid.toml"), config).expect("room");
+    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = [\"{socket}\"]\n")).expect("room");
     let command = value("ExecStart=/usr/bin/openraid ").replace("/etc/openraid/openraid.toml", "openraid.toml");
     lab.line(&format!("{command} --help")).expect(0);
     lab.line("config check openraid.toml").expect(0).says(&[&socket]);
