@@ -50,7 +50,7 @@ test: export CARGO_PROFILE_DEV_DEBUG ?= 0
 test: export CARGO_PROFILE_DEV_OPT_LEVEL ?= 2
 # Two units of code for a package instead of up to 256: inlined functions are compiled once for each unit.
 test: export CARGO_PROFILE_DEV_CODEGEN_UNITS ?= 2
-test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
+test: ## everything that must hold before a change lands (about 20 minutes on two cores, from a cold clone)
 	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES) $(PAGES)
 	@tools/unpack $(RULES)
 	cargo xtask ci
