@@ -6,7 +6,7 @@ use openraid_format::Superblock;
 use openraid_units::Bytes;
 
 use crate::on_disk::sets::{self, SetPlan};
-use crate::output::members::BITMAP_REMADE;
+use crate::output::verdicts::BITMAP_REMADE;
 use crate::quantity::{counted, human};
 
 /// Events of an array whose initial sync was due when `create` stopped it, and that nothing has started since.
