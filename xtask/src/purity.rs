@@ -23,6 +23,7 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-parity", ours: &["openraid-units"], external: &[] },
     Imports { package: "openraid-nbd", ours: &["openraid-units"], external: &[] },
     Imports { package: "openraid-nvme", ours: &["openraid-units", "openraid-parity"], external: &[] },
+    Imports { package: "openraid-vhost", ours: &[], external: &[] },
     Imports { package: "openraid-sys", ours: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
     Imports { package: "openraid-models", ours: &["openraid-units"], external: &["strsim", "toml"] },
     Imports {
@@ -65,6 +66,7 @@ const TABLE: &[Imports] = &[
             "openraid-parity",
             "openraid-nbd",
             "openraid-nvme",
+            "openraid-vhost",
             "openraid-sys",
         ],
         external: &[],

@@ -1,0 +1,254 @@
+//! Requests of virtio-blk, and the configuration space of a disk.
+//!
+//! ```text
+//!  request: kind u32, 0 u32, sector u64 | data | status u8        range: sector u64, sectors u32, flags u32
+//! ```
+
+use crate::bytes::{le32, le64};
+use crate::chain::Chain;
+use crate::limits::{QUEUES_MAX, RANGE_SECTORS_MAX, REQUEST_BYTES_MAX, SEGMENTS_MAX};
+use crate::memory::{GuestMemory, SharedBytes};
+use crate::violation::RingFault;
+
+/// Features of a disk, by bit.
+pub mod feature {
+    pub const SEGMENTS_MAX: u64 = 1 << 2;
+    pub const READ_ONLY: u64 = 1 << 5;
+    pub const BLOCK_SIZE: u64 = 1 << 6;
+    pub const FLUSH: u64 = 1 << 9;
+    pub const TOPOLOGY: u64 = 1 << 10;
+    pub const QUEUES: u64 = 1 << 12;
+    pub const DISCARD: u64 = 1 << 13;
+    pub const WRITE_ZEROES: u64 = 1 << 14;
+}
+
+/// Bytes of a request's head.
+const HEAD_BYTES: u64 = 16;
+/// Bytes of the name of a disk.
+const SERIAL_BYTES: usize = 20;
+/// Bytes of a range to discard or to zero. A request has one.
+const RANGE_BYTES: u64 = 16;
+const SECTOR_BYTES: u64 = 512;
+
+/// Kinds of requests.
+const READ: u32 = 0;
+const WRITE: u32 = 1;
+const FLUSH: u32 = 4;
+const GET_ID: u32 = 8;
+const DISCARD: u32 = 11;
+const WRITE_ZEROES: u32 = 13;
+/// A flag of a range: the space may be freed.
+const UNMAP: u32 = 1;
+
+/// A disk, as guests see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Disk {
+    /// Bytes, a multiple of 512.
+    pub size: u64,
+    /// Is writing refused?
+    pub is_read_only: bool,
+    /// Bytes of a physical block, a power of two from 512 on.
+    pub physical_block: u32,
+    /// Size and alignment, in bytes, from which requests are efficient.
+    pub preferred: u32,
+    /// Its name, of which guests see 20 bytes.
+    pub serial: String,
+}
+
+impl Disk {
+    /// The features that a guest may have.
+    pub(crate) fn features(&self) -> u64 {
+        let all = feature::SEGMENTS_MAX
+            | feature::BLOCK_SIZE
+            | feature::FLUSH
+            | feature::TOPOLOGY
+            | feature::QUEUES
+            | feature::DISCARD
+            | feature::WRITE_ZEROES;
+        all | if self.is_read_only { feature::READ_ONLY } else { 0 }
+    }
+
+    /// The configuration space.
+    pub(crate) fn config(&self) -> [u8; 60] {
+        let mut config = [0; 60];
+        let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
+        let blocks = |bytes: u32| bytes / 512;
+        put(0, &(self.size / SECTOR_BYTES).to_le_bytes());
+        put(12, &SEGMENTS_MAX.to_le_bytes());
+        put(20, &512u32.to_le_bytes());
+        put(24, &[u8::try_from(blocks(self.physical_block).max(1).ilog2()).expect("below 32")]);
+        let smallest = u16::try_from(blocks(self.physical_block.max(4096))).unwrap_or(u16::MAX);
+        put(26, &smallest.to_le_bytes());
+        put(28, &blocks(self.preferred).to_le_bytes());
+        put(34, &QUEUES_MAX.to_le_bytes());
+        put(36, &RANGE_SECTORS_MAX.to_le_bytes());
+        put(40, &1u32.to_le_bytes());
+        put(44, &blocks(self.physical_block).max(1).to_le_bytes());
+        put(48, &RANGE_SECTORS_MAX.to_le_bytes());
+        put(52, &1u32.to_le_bytes());
+        put(56, &[1]);
+        config
+    }
+
+    fn serial_bytes(&self) -> [u8; SERIAL_BYTES] {
+        let mut bytes = [0; SERIAL_BYTES];
+        let len = self.serial.len().min(SERIAL_BYTES);
+        bytes[..len].copy_from_slice(&self.serial.as_bytes()[..len]);
+        bytes
+    }
+}
+
+/// The name of a request in its session: queue, head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RequestId(pub u64);
+
+/// The kind of a command for the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandKind {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// All ended writes become durable.
+    Flush,
+    /// The range is not needed.
+    Discard,
+    /// The range reads as zero.
+    WriteZeroes {
+        /// May the space be freed?
+        may_discard: bool,
+    },
+}
+
+/// A request for the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockCommand {
+    /// Its name.
+    pub id: RequestId,
+    /// Its kind.
+    pub kind: CommandKind,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Does its end mean that it is on stable media? Guests that know flushes do without.
+    pub fua: bool,
+}
+
+/// The end of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandOutcome {
+    /// It is done.
+    Done,
+    /// It has failed.
+    Failed,
+    /// There are no such requests.
+    Unsupported,
+}
+
+impl CommandOutcome {
+    fn status(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Unsupported => 2,
+        }
+    }
+}
+
+/// A request that was taken from a ring.
+#[derive(Debug)]
+pub struct Request {
+    chain: Chain,
+    /// Bytes of a read, or of the disk's name.
+    wanted: u64,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// Work for the engine: kind, first byte, bytes.
+    Command(CommandKind, u64, u64),
+    /// Nothing else is needed for the answer.
+    Answered(CommandOutcome),
+}
+
+impl Request {
+    /// Look at a chain.
+    pub fn new<M: SharedBytes>(chain: Chain, memory: &GuestMemory<M>, disk: &Disk) -> Result<(Self, Asked), RingFault> {
+        if chain.readable_bytes() < HEAD_BYTES || chain.writable_bytes() == 0 {
+            return Err(RingFault::NoRequest);
+        }
+        let (payload, room) = (chain.readable_bytes() - HEAD_BYTES, chain.writable_bytes() - 1);
+        let mut head = [0; HEAD_BYTES as usize];
+        chain.read(memory, 0, &mut head)?;
+        let offset = le64(&head, 8).checked_mul(SECTOR_BYTES);
+        let mut request = Self { chain, wanted: 0 };
+        let is_whole = |bytes: u64| bytes.is_multiple_of(SECTOR_BYTES) && bytes <= REQUEST_BYTES_MAX;
+        let failed = Asked::Answered(CommandOutcome::Failed);
+        let asked = match (le32(&head, 0), offset) {
+            (READ, Some(offset)) if is_whole(room) => {
+                request.wanted = room;
+                Asked::Command(CommandKind::Read, offset, room)
+            }
+            (WRITE, Some(offset)) if is_whole(payload) => Asked::Command(CommandKind::Write, offset, payload),
+            (READ | WRITE, _) => failed,
+            (FLUSH, _) => Asked::Command(CommandKind::Flush, 0, 0),
+            (GET_ID, _) => {
+                request.wanted = room.min(SERIAL_BYTES as u64);
+                let len = usize::try_from(request.wanted).expect("at most 20");
+                request.chain.write(memory, 0, &disk.serial_bytes()[..len])?;
+                Asked::Answered(CommandOutcome::Done)
+            }
+            (kind @ (DISCARD | WRITE_ZEROES), _) if payload == RANGE_BYTES => request.range(memory, kind)?,
+            (DISCARD | WRITE_ZEROES, _) => failed,
+            _ => Asked::Answered(CommandOutcome::Unsupported),
+        };
+        match asked {
+            Asked::Command(CommandKind::Read | CommandKind::Write, _, 0) => {
+                Ok((request, Asked::Answered(CommandOutcome::Done)))
+            }
+            asked => Ok((request, asked)),
+        }
+    }
+
+    fn range<M: SharedBytes>(&self, memory: &GuestMemory<M>, kind: u32) -> Result<Asked, RingFault> {
+        let mut range = [0; RANGE_BYTES as usize];
+        self.chain.read(memory, HEAD_BYTES, &mut range)?;
+        let (sectors, flags) = (le32(&range, 8), le32(&range, 12));
+        let kind = match (kind, flags) {
+            (DISCARD, 0) => CommandKind::Discard,
+            (WRITE_ZEROES, 0 | UNMAP) => CommandKind::WriteZeroes { may_discard: flags == UNMAP },
+            _ => return Ok(Asked::Answered(CommandOutcome::Unsupported)),
+        };
+        Ok(match le64(&range, 0).checked_mul(SECTOR_BYTES) {
+            Some(_) if sectors == 0 => Asked::Answered(CommandOutcome::Done),
+            Some(offset) if sectors <= RANGE_SECTORS_MAX => {
+                Asked::Command(kind, offset, u64::from(sectors) * SECTOR_BYTES)
+            }
+            _ => Asked::Answered(CommandOutcome::Failed),
+        })
+    }
+
+    /// Copy payload of a write.
+    pub fn payload<M: SharedBytes>(
+        &self,
+        memory: &GuestMemory<M>,
+        first: u64,
+        into: &mut [u8],
+    ) -> Result<(), RingFault> {
+        self.chain.read(memory, HEAD_BYTES + first, into)
+    }
+
+    /// Copy data of a read.
+    pub fn data<M: SharedBytes>(&self, memory: &GuestMemory<M>, first: u64, from: &[u8]) -> Result<(), RingFault> {
+        self.chain.write(memory, first, from)
+    }
+
+    /// Write the status. Returns the number of bytes that the guest is told.
+    pub fn end<M: SharedBytes>(&self, memory: &GuestMemory<M>, outcome: CommandOutcome) -> Result<u32, RingFault> {
+        self.chain.write(memory, self.chain.writable_bytes() - 1, &[outcome.status()])?;
+        let data = if outcome == CommandOutcome::Done { self.wanted } else { 0 };
+        Ok(u32::try_from(data + 1).expect("a request is below 4 GiB"))
+    }
+}
