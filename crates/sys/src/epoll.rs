@@ -55,6 +55,7 @@ pub struct ReadyEvent {
 }
 
 /// Memory for the events of one wait.
+#[derive(Debug)]
 pub struct Events {
     raw: Box<[MaybeUninit<libc::epoll_event>; EVENTS_MAX]>,
     len: usize,
@@ -135,7 +136,16 @@ impl Epoll {
     /// # Errors
     /// The kernel's error: `EEXIST` if `source` is already in the set, `ENOSPC` or `ENOMEM` if there are too many.
     pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<(), Errno> {
-        self.control(libc::EPOLL_CTL_ADD, source.as_fd(), token, interest)
+        self.control(libc::EPOLL_CTL_ADD, source.as_fd(), token, interest.bits())
+    }
+
+    /// Adds `source` so that each change to readable is reported once, whether it is read or not.
+    ///
+    /// # Errors
+    /// As of [`Epoll::add`].
+    pub fn add_changes(&self, source: impl AsFd, token: u64) -> Result<(), Errno> {
+        let bits = Interest::READ.bits() | libc::EPOLLET.cast_unsigned();
+        self.control(libc::EPOLL_CTL_ADD, source.as_fd(), token, bits)
     }
 
     /// Changes the events to wait for.
@@ -143,7 +153,7 @@ impl Epoll {
     /// # Errors
     /// `ENOENT` if `source` is not in the set.
     pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<(), Errno> {
-        self.control(libc::EPOLL_CTL_MOD, source.as_fd(), token, interest)
+        self.control(libc::EPOLL_CTL_MOD, source.as_fd(), token, interest.bits())
     }
 
     /// Removes `source` from the set.
@@ -151,17 +161,11 @@ impl Epoll {
     /// # Errors
     /// `ENOENT` if `source` is not in the set.
     pub fn remove(&self, source: impl AsFd) -> Result<(), Errno> {
-        self.control(libc::EPOLL_CTL_DEL, source.as_fd(), 0, Interest::NONE)
+        self.control(libc::EPOLL_CTL_DEL, source.as_fd(), 0, 0)
     }
 
-    fn control(
-        &self,
-        change: libc::c_int,
-        source: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-    ) -> Result<(), Errno> {
-        let mut event = libc::epoll_event { events: interest.bits(), u64: token };
+    fn control(&self, change: libc::c_int, source: BorrowedFd<'_>, token: u64, events: u32) -> Result<(), Errno> {
+        let mut event = libc::epoll_event { events, u64: token };
         // SAFETY: reads one epoll_event.
         let returned = unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), change, source.as_raw_fd(), &raw mut event) };
         check(returned).map(drop)
@@ -207,6 +211,13 @@ impl Epoll {
     fn without_nanoseconds(mut self) -> Self {
         self.has_nanoseconds = false;
         self
+    }
+}
+
+/// A set is readable while something in it has an event, so sets can be in sets.
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
@@ -290,6 +301,23 @@ mod tests {
             waker.wake();
             assert_eq!(epoll.wait(&mut events, Some(Nanos::ZERO)), Ok(0));
             assert_eq!(epoll.remove(&waker), Err(Errno(libc::ENOENT)));
+        }
+    }
+
+    #[test]
+    fn each_wake_is_a_change_once_through_a_set_in_a_set() {
+        let (mut outer, mut inner) = (Epoll::new().expect("epoll"), Epoll::new().expect("epoll"));
+        let waker = Waker::new().expect("eventfd");
+        inner.add_changes(&waker, 7).expect("add");
+        outer.add(&inner, 8, Interest::READ).expect("add");
+        let mut events = Events::new();
+        for _ in 0..3 {
+            waker.wake();
+            assert_eq!(outer.wait(&mut events, None), Ok(1));
+            assert_eq!(inner.wait(&mut events, Some(Nanos::ZERO)), Ok(1));
+            assert_eq!(events.get(0).map(|event| event.token), Some(7));
+            assert_eq!(inner.wait(&mut events, Some(Nanos::ZERO)), Ok(0), "it was not read, but reported");
+            assert_eq!(outer.wait(&mut events, Some(Nanos::ZERO)), Ok(0));
         }
     }
 

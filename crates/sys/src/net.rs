@@ -529,7 +529,7 @@ impl Socket {
 }
 
 /// Separates the end of a connection from errors of a transfer.
-fn stopped(error: Errno) -> Result<Progress, Errno> {
+pub(crate) fn stopped(error: Errno) -> Result<Progress, Errno> {
     match error.0 {
         libc::EAGAIN | libc::ENOBUFS => Ok(Progress::Blocked),
         libc::ECONNRESET | libc::EPIPE | libc::ENOTCONN | libc::ESHUTDOWN | libc::ETIMEDOUT => Ok(Progress::Closed),
