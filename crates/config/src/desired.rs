@@ -53,6 +53,8 @@ pub struct DesiredServer {
     pub nbd_tls_client_ca: Option<FileValue<PathBuf>>,
     /// Addresses of NVMe/TCP: `HOST:PORT`, or `PORT` on the loopback.
     pub nvme: Option<FileValue<Vec<String>>>,
+    /// Places of sockets for virtual machines: `FOLDER`, or `NAME=PATH`.
+    pub vhost: Option<FileValue<Vec<String>>>,
     /// Memory for payload.
     pub memory: Option<FileValue<Bytes>>,
     /// Memory for the cache.
@@ -82,6 +84,7 @@ impl DesiredServer {
             ("nbd-tls-key", differs(&self.nbd_tls_key, &other.nbd_tls_key)),
             ("nbd-tls-client-ca", differs(&self.nbd_tls_client_ca, &other.nbd_tls_client_ca)),
             ("nvme", differs(&self.nvme, &other.nvme)),
+            ("vhost", differs(&self.vhost, &other.vhost)),
             ("memory", differs(&self.memory, &other.memory)),
             ("cache", differs(&self.cache, &other.cache)),
             ("drive-depth", differs(&self.drive_depth, &other.drive_depth)),

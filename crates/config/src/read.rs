@@ -48,6 +48,7 @@ const SERVER: &[&str] = &[
     "nbd-tls-key",
     "nbd-tls-client-ca",
     "nvme",
+    "vhost",
     "memory",
     "cache",
     "drive-depth",
@@ -162,6 +163,15 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
         }
         FileValue { value: all.into_iter().map(|word| PathBuf::from(word.text)).collect(), line: line("nbd-unix") }
     });
+    let vhost = section.texts("vhost", LISTENS_MAX).map(|all| {
+        for word in &all {
+            let path = word.text.split_once('=').map_or(word.text.as_str(), |(_, path)| path);
+            if !path.starts_with('/') {
+                section.complain(word.at, "vhost", &format!("{path:?} is not an absolute path"), ABSOLUTE);
+            }
+        }
+        FileValue { value: all.into_iter().map(|word| word.text).collect(), line: line("vhost") }
+    });
     let (nbd_tls, [nbd_tls_certificate, nbd_tls_key, nbd_tls_client_ca]) = nbd_tls(section);
     let journal = section.texts("journal", JOURNAL_DEVICES_MAX).map(|all| {
         all.iter().for_each(|word| check_member(section, "journal", word, words));
@@ -177,6 +187,7 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
         nbd_tls_key,
         nbd_tls_client_ca,
         nvme,
+        vhost,
         memory: size("memory"),
         cache: size("cache"),
         drive_depth: depth

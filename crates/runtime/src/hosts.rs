@@ -11,6 +11,8 @@ use crate::slab::{GrowingSlab, SlabKey};
 pub enum RequestOwner {
     /// A connection, by its key; it may be closed by now.
     Connection(SlabKey),
+    /// A virtual machine, by its key; it may have gone by now.
+    Machine(SlabKey),
     /// The service itself, which waits for the answer.
     Service(Waiter),
 }
@@ -31,6 +33,8 @@ pub enum HostPayload {
     Own(Vec<u8>),
     /// At the client: in the socket, or not sent yet.
     Stream,
+    /// In the memory of a virtual machine, which has the data of a read, too.
+    Guest,
     /// The first pieces of a read. The connection sends all pieces at once.
     Gathered(Vec<u8>),
     /// A read goes to the connection piece by piece, after one head for all of it. No other answer may come between, so no

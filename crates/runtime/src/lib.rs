@@ -1,4 +1,4 @@
-//! Runs the core on real members and exports arrays over NBD and NVMe/TCP.
+//! Runs the core on real members and exports arrays over NBD, NVMe/TCP and vhost-user.
 //!
 //! ```text
 //!  client --NBD--> export --requests--> control (the core) --commands--> member (files, devices, RAM, remote)
@@ -23,5 +23,6 @@ mod rest;
 pub mod service;
 mod shard;
 mod slab;
+mod vhost;
 
 pub use service::{Service, ServiceConfig, ServiceHandle};

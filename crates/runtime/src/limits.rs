@@ -57,7 +57,14 @@ pub const ACCEPT_PAUSE: Nanos = Nanos::from_millis(200);
 /// others.
 pub const ACCEPTS_PER_ROUND_MAX: usize = 64;
 
-/// Maximum number of unanswered requests of one connection.
+/// Maximum number of virtual machines. A further one is disconnected.
+pub const MACHINES_MAX: usize = 128;
+/// Maximum number of messages of one virtual machine in one round.
+pub const MACHINE_MESSAGES_PER_ROUND_MAX: usize = 64;
+/// Maximum number of requests of one virtual machine in one round.
+pub const MACHINE_STEPS_PER_ROUND_MAX: usize = 256;
+
+/// Maximum number of unanswered requests of one connection, or of one virtual machine.
 pub const CONNECTION_REQUESTS_MAX: u32 = 512;
 /// Maximum payload bytes of one connection in each direction. A single request may exceed it.
 pub const CONNECTION_BYTES_MAX: u64 = 8 << 20;

@@ -67,7 +67,7 @@ impl SharedMemory {
         }
         let about = file.try_clone_to_owned().and_then(|file| File::from(file).metadata());
         let about = about.map_err(|error| SharedMemoryError::Failed(error.into()))?;
-        let need = offset.checked_add(len).unwrap_or(u64::MAX);
+        let need = offset.saturating_add(len);
         if about.len() < need || len == 0 {
             return Err(SharedMemoryError::TooShort { have: about.len(), need });
         }

@@ -23,11 +23,13 @@ pub mod feature {
 }
 
 /// Bytes of a request's head.
-const HEAD_BYTES: u64 = 16;
+const HEAD_BYTES: u64 = HEAD as u64;
+const HEAD: usize = 16;
 /// Bytes of the name of a disk.
 const SERIAL_BYTES: usize = 20;
 /// Bytes of a range to discard or to zero. A request has one.
-const RANGE_BYTES: u64 = 16;
+const RANGE_BYTES: u64 = RANGE as u64;
+const RANGE: usize = 16;
 const SECTOR_BYTES: u64 = 512;
 
 /// Kinds of requests.
@@ -180,7 +182,7 @@ impl Request {
             return Err(RingFault::NoRequest);
         }
         let (payload, room) = (chain.readable_bytes() - HEAD_BYTES, chain.writable_bytes() - 1);
-        let mut head = [0; HEAD_BYTES as usize];
+        let mut head = [0; HEAD];
         chain.read(memory, 0, &mut head)?;
         let offset = le64(&head, 8).checked_mul(SECTOR_BYTES);
         let mut request = Self { chain, wanted: 0 };
@@ -213,7 +215,7 @@ impl Request {
     }
 
     fn range<M: SharedBytes>(&self, memory: &GuestMemory<M>, kind: u32) -> Result<Asked, RingFault> {
-        let mut range = [0; RANGE_BYTES as usize];
+        let mut range = [0; RANGE];
         self.chain.read(memory, HEAD_BYTES, &mut range)?;
         let (sectors, flags) = (le32(&range, 8), le32(&range, 12));
         let kind = match (kind, flags) {

@@ -41,6 +41,6 @@ mod violation;
 
 pub use block::{BlockCommand, CommandKind, CommandOutcome, Disk, RequestId};
 pub use memory::{GuestGone, Platform, SharedBytes};
-pub use message::{Header, Reply, HEADER_BYTES};
+pub use message::{Header, Refusal, Reply, HEADER_BYTES};
 pub use session::{QueueStep, Session};
 pub use violation::{RingFault, Violation};

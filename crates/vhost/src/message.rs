@@ -96,6 +96,15 @@ pub struct Reply<F> {
     pub file: Option<F>,
 }
 
+/// A message that breaks a rule: the connection has to be closed.
+#[derive(Debug)]
+pub struct Refusal<F> {
+    /// The rule.
+    pub violation: Violation,
+    /// The answer, if the front end wants one.
+    pub reply: Option<Reply<F>>,
+}
+
 impl<F> Reply<F> {
     pub(crate) fn new(request: u32, payload: &[u8]) -> Self {
         let len = u32::try_from(payload.len()).expect("an answer is short");

@@ -5,7 +5,7 @@ use crate::bytes::{le16, le32, le64};
 use crate::inflight::{Inflight, InflightShape};
 use crate::limits::{CONFIG_BYTES_MAX, QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use crate::memory::{check_regions, GuestGone, GuestMemory, Platform, RegionPlace};
-use crate::message::{feature, protocol, request, Header, Reply};
+use crate::message::{feature, protocol, request, Header, Refusal, Reply};
 use crate::queue::{Queue, QueueState, Surroundings};
 use crate::ring::RingAddresses;
 use crate::violation::{RingFault, Violation};
@@ -69,13 +69,13 @@ impl<P: Platform> Session<P> {
     /// A message came. Returns the answer, if there is one.
     ///
     /// # Errors
-    /// The rule that it breaks: the connection has to be closed, after the answer if the front end wants one.
+    /// The rule that it breaks.
     pub fn handle(
         &mut self,
         header: Header,
         payload: &[u8],
         files: Vec<P::File>,
-    ) -> Result<Option<Reply<P::File>>, (Violation, Option<Reply<P::File>>)> {
+    ) -> Result<Option<Reply<P::File>>, Refusal<P::File>> {
         let wants = header.wants_answer && self.protocol & protocol::ANSWERS != 0;
         let answer = |code: u64| wants.then(|| Reply::new(header.request, &code.to_le_bytes()));
         match self.try_handle(header.request, payload, files) {
@@ -83,7 +83,7 @@ impl<P: Platform> Session<P> {
             Ok(Answer::Later) => Ok(None),
             Ok(Answer::None) => Ok(answer(0)),
             Ok(Answer::Refused) => Ok(answer(1)),
-            Err(violation) => Err((violation, answer(1))),
+            Err(violation) => Err(Refusal { violation, reply: answer(1) }),
         }
     }
 

@@ -28,7 +28,7 @@ fn offers_and_answers_have_the_numbers_of_the_protocol() {
     let reply = session.handle(wanted, &[], vec![]).unwrap().unwrap();
     assert_eq!(reply.bytes, [3, 0, 0, 0, 5, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let refused = session.handle(Header { request: 99, wants_answer: true, len: 0 }, &[], vec![]).unwrap_err();
-    assert_eq!(refused.1.unwrap().bytes[12], 1);
+    assert_eq!(refused.reply.unwrap().bytes[12], 1);
 }
 
 #[test]

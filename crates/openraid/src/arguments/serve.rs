@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// What `serve` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without --nbd, --nbd-unix and --nvme, clients find the arrays at nbd://127.0.0.1:10809/NAME. A service of a configuration \
+Without --nbd, --nbd-unix, --nvme and --vhost, clients find the arrays at nbd://127.0.0.1:10809/NAME. A service of a configuration \
 file listens only where the file says. Plain NBD and NVMe/TCP have neither \
 passwords nor encryption: listen on a network address only if every host on that network may read and write the arrays. The \
 configuration file can name addresses with TLS (server.nbd-tls).
@@ -31,6 +31,7 @@ Examples:
   openraid serve data
   openraid serve data --nbd 0.0.0.0:10809 --nbd-unix /run/data.sock --status
   openraid serve data --nvme 0.0.0.0:4420
+  openraid serve data --vhost data=/run/vm/data.sock
   openraid serve --scan /dev/disk/by-id
   openraid serve /dev/sdb /dev/sdc /dev/sdd
   openraid serve --level 5 --name scratch ram:1G ram:1G ram:1G
@@ -49,6 +50,10 @@ pub struct ServeArguments {
     /// is a subsystem, and `nvme discover` lists them. Without --nbd there is then no NBD
     #[arg(long, value_name = "HOST:PORT")]
     pub nvme: Vec<String>,
+    /// Give arrays to virtual machines of this machine as vhost-user-blk disks: each array by a socket NAME.sock in this folder, or
+    /// one array by this socket; may be given several times
+    #[arg(long, value_name = "FOLDER|NAME=PATH")]
+    pub vhost: Vec<String>,
     /// Keep the listening sockets open in a parent process, which starts the server and starts it again when it dies. Hosts that
     /// connect meanwhile wait. With systemd, openraid.socket does this
     #[arg(long)]

@@ -189,6 +189,7 @@ pub fn server_values(desired: &DesiredState) -> Vec<ValueModel> {
         path("nbd-tls-key", &server.nbd_tls_key),
         path("nbd-tls-client-ca", &server.nbd_tls_client_ca),
         server.nvme.as_ref().map(|nvme| value("nvme", nvme.value.join(", "), nvme.line)),
+        server.vhost.as_ref().map(|vhost| value("vhost", vhost.value.join(", "), vhost.line)),
         server.memory.as_ref().map(|memory| value("memory", human(memory.value), memory.line)),
         server.cache.as_ref().map(|cache| value("cache", human(cache.value), cache.line)),
         server

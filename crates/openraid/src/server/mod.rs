@@ -53,7 +53,7 @@ use std::time::Instant;
 
 use openraid_config::AfterPowerCut;
 use openraid_format::Uuid;
-use openraid_runtime::service::{Nqn, ServiceStatus};
+use openraid_runtime::service::{Nqn, ServiceStatus, VhostPlace};
 use openraid_runtime::ServiceHandle;
 use openraid_status::uri::encoded;
 use openraid_status::EventName;
@@ -149,6 +149,8 @@ pub enum ListenAddress {
     Tls(std::net::SocketAddr),
     /// Host and port of NVMe/TCP.
     Nvme(std::net::SocketAddr),
+    /// Sockets for virtual machines.
+    Vhost(VhostPlace),
 }
 
 impl ListenAddress {
@@ -157,6 +159,9 @@ impl ListenAddress {
         match (self, identity) {
             (Self::Nvme(_), Some(identity)) => vec![self.uri(Nqn::of_uuid(identity.0).as_str())],
             (Self::Nvme(_), None) => Vec::new(),
+            (Self::Vhost(place), _) => {
+                exports.iter().filter_map(|name| place.socket_of(name)).map(|path| vhost_uri(&path)).collect()
+            }
             _ => exports.iter().map(|name| self.uri(name)).collect(),
         }
     }
@@ -171,8 +176,14 @@ impl ListenAddress {
             Self::Unix(path) => {
                 format!("nbd+unix:///{}?socket={}", escaped(export), escaped(&path.display().to_string()))
             }
+            Self::Vhost(VhostPlace::Folder(path) | VhostPlace::Socket { path, .. }) => vhost_uri(path),
         }
     }
+}
+
+/// The address of a socket for virtual machines, or of a folder of them.
+fn vhost_uri(path: &Path) -> String {
+    format!("vhost-user://{}", encoded(&path.display().to_string(), b"/:"))
 }
 
 #[derive(Debug, Default)]

@@ -30,6 +30,11 @@ impl Server {
                 let why = "the process was stopped, or the machine was suspended; time limits of members were extended";
                 Some(plain(EventName::StoodStill, format!("the server did not run for {seconds} s: {why}")))
             }
+            ServiceEvent::MachineRefused(array, why) => {
+                let (name, _) = self.name_of(*array)?;
+                let text = format!("{name}, virtual machine: {why}");
+                Some(News { array: Some(name), ..plain(EventName::MachineRefused, text) })
+            }
             ServiceEvent::Remote(drive, news) => Some(self.remote(*drive, news)),
             ServiceEvent::Signal(_) | ServiceEvent::AwaitsMark(_) | ServiceEvent::Stopped => None,
         }

@@ -442,7 +442,7 @@ fn is_remote(address: &ListenAddress) -> bool {
         ListenAddress::Tcp(address) | ListenAddress::Tls(address) | ListenAddress::Nvme(address) => {
             !address.ip().is_loopback()
         }
-        ListenAddress::Unix(_) => false,
+        ListenAddress::Unix(_) | ListenAddress::Vhost(_) => false,
     }
 }
 

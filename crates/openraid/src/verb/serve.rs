@@ -11,6 +11,7 @@ pub mod memory_need;
 mod options;
 mod split_brain;
 mod tls;
+mod vhost;
 
 use std::fs::File;
 use std::io::Write;
@@ -18,6 +19,7 @@ use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 
+use openraid_core::limits::Limits;
 use openraid_format::{MinorVersion, Uuid};
 use openraid_management::{NbdTlsRuns, Options};
 use openraid_nbd::PORT_DEFAULT;
@@ -25,7 +27,7 @@ use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMemb
 use openraid_runtime::service::journal::{JournalRequest, JournalSighting};
 use openraid_runtime::service::{Accept, Listen, Nesting, Service};
 use openraid_runtime::ServiceConfig;
-use openraid_sys::{Listener, Signals, Use};
+use openraid_sys::{KeptListener, Listener, Signals, Use};
 use openraid_units::{ArrayLevel, Bytes, Sectors};
 
 use self::listening_sockets::Addresses;
@@ -89,7 +91,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     }
     let ready = listening_sockets::assign(sockets, &mut addresses)?;
     web.iter_mut().for_each(|web| web.kept.clone_from(&ready.http));
-    let tls = tls::bind(&chosen, file.as_ref(), addresses.nbd_tls, &ready)?;
+    let tls = tls::bind(&chosen, file.as_ref(), std::mem::take(&mut addresses.nbd_tls), &ready)?;
     let certificates = tls.certificates(web.as_ref());
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
@@ -98,15 +100,13 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let (expected, unknown) = (expected(arguments, &wanted), wanted.unknown.clone());
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
-    let all = addresses.nbd.iter().cloned().chain(tls.inside()).collect();
-    let (accept, signals, nvme, kept) = (Accept::WhenTold, Some(signals), addresses.nvme.clone(), ready.plain);
-    let config = ServiceConfig { limits, listen: all, nvme, kept, accept, signals, ..ServiceConfig::default() };
+    let config = service_config(limits, &addresses, &tls, ready.plain, signals);
     let served_already = |failure| arrays_to_serve::served_already(failure, &names, context);
     let service = Service::start(config).map_err(|error| served_already(ready.crossed.explain(error)))?;
     let server = Server::new(ServerOptions {
         handle: service.handle(),
         registry: context.registry.clone(),
-        listens: [listening(&addresses.nbd, &service), tls.listening(), nvme_listening(&service)].concat(),
+        listens: all_listening(&addresses, &tls, &service),
         access: access(arguments, &chosen),
         after_power_cut: chosen.after_power_cut,
         without_flush: arguments.without_flush,
@@ -117,6 +117,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         alarms: alarms(context)?,
     });
     let begun = begin(arguments, &chosen, context, &server, wanted, stays).map_err(served_already);
+    vhost::warn_of_unserved(context, &addresses.vhost, &service.handle());
     let begun = begun.and_then(|(taken, offline)| {
         note_unknown_arrays(context, &server, unknown);
         server.note_certificates(&certificates);
@@ -138,6 +139,20 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     voice.say(stopped(context, exit));
     voice.end();
     Ok(exit_of(exit, !stays && offline.iter().any(|entry| server.is_missing(&entry.name))))
+}
+
+/// A service at all addresses, which accepts clients when its arrays have started.
+fn service_config(
+    limits: Limits,
+    addresses: &Addresses,
+    tls: &Tls,
+    kept: Vec<KeptListener>,
+    signals: Signals,
+) -> ServiceConfig {
+    let listen = addresses.nbd.iter().cloned().chain(tls.inside()).collect();
+    let (nvme, vhost) = (addresses.nvme.clone(), addresses.vhost.clone());
+    let (accept, signals) = (Accept::WhenTold, Some(signals));
+    ServiceConfig { limits, listen, nvme, vhost, kept, accept, signals, ..ServiceConfig::default() }
 }
 
 /// A server whose arrays have started.
@@ -237,7 +252,7 @@ fn addresses_of(
     let nbd = listens(chosen, stays, context)?;
     let nvme = chosen.nvme.iter().map(|text| addresses("--nvme", text)).collect::<Result<Vec<_>, _>>()?;
     let (nbd_tls, nvme) = (tls::listen(chosen)?, nvme.concat());
-    Ok(Addresses { nbd, nbd_tls, nvme, http: web.map(|web| web.listen) })
+    Ok(Addresses { nbd, nbd_tls, nvme, vhost: vhost::places(chosen)?, http: web.map(|web| web.listen) })
 }
 
 fn note_sockets(context: &Context, events: &EventWriter, notes: Vec<String>) {
@@ -357,9 +372,10 @@ fn listens(chosen: &ServeOptions, stays: bool, context: &Context) -> Result<Vec<
             std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         listens.push(Listen::Unix(absolute));
     }
-    match listens.is_empty() && chosen.nbd_tls.is_empty() && chosen.nvme.is_empty() {
+    let has_others = !(chosen.nbd_tls.is_empty() && chosen.nvme.is_empty() && chosen.vhost.is_empty());
+    match listens.is_empty() && !has_others {
         true if stays => context.output.warn(
-            "the configuration file names no address for clients: add nvme, nbd-unix, nbd or nbd-tls to [server]",
+            "the configuration file names no address for clients: add nvme, nbd-unix, nbd, nbd-tls or vhost to [server]",
         ),
         true => listens.push(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], PORT_DEFAULT)))),
         false => {}
@@ -397,6 +413,11 @@ fn listening(listen: &[Listen], service: &Service) -> Vec<ListenAddress> {
         Listen::Unix(path) => ListenAddress::Unix(path.clone()),
     };
     listen.iter().map(one).collect()
+}
+
+fn all_listening(addresses: &Addresses, tls: &Tls, service: &Service) -> Vec<ListenAddress> {
+    let (nbd, vhost) = (listening(&addresses.nbd, service), vhost::listening(&addresses.vhost));
+    [nbd, tls.listening(), nvme_listening(service), vhost].concat()
 }
 
 fn nvme_listening(service: &Service) -> Vec<ListenAddress> {

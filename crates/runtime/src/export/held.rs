@@ -15,51 +15,89 @@ use super::{Exports, Shared};
 use crate::hosts::HostRequest;
 use crate::slab::SlabKey;
 
-/// The arrays whose writes are not answered, and the answers that wait.
+/// The arrays whose writes are not answered, and the answers that wait, with the keys of their clients.
 #[derive(Debug, Default)]
 pub struct HeldAnswers {
     arrays: Vec<ArrayId>,
     answers: Vec<(ArrayId, SlabKey, Reply, HostRequest)>,
-    /// Has an answer begun to wait since the last call of [`Exports::take_awaited_mark`]?
+    /// Has an answer begun to wait since the last call of [`HeldAnswers::take_awaited_mark`]?
     news: Option<ArrayId>,
 }
 
+impl HeldAnswers {
+    /// Must the answer to this request wait? The client's array is needed only rarely.
+    #[inline]
+    pub fn holds(&self, request: &HostRequest, reply: &Reply, array: impl FnOnce() -> Option<ArrayId>) -> bool {
+        !self.arrays.is_empty() && changes(request) && reply.status == ReplyStatus::Ok && {
+            array().is_some_and(|array| self.arrays.contains(&array))
+        }
+    }
+
+    /// Let an answer wait for [`HeldAnswers::pass`].
+    pub fn hold(&mut self, array: ArrayId, key: SlabKey, reply: Reply, request: HostRequest) {
+        self.news = Some(array);
+        self.answers.push((array, key, reply, request));
+    }
+
+    /// Answer no write of an array from now on. The caller has seen that nothing of it is dirty in the cache.
+    pub fn hold_writes(&mut self, array: ArrayId) {
+        if !self.arrays.contains(&array) {
+            self.arrays.push(array);
+        }
+    }
+
+    /// Hold no writes of an array any more. The answers that waited are to be given now.
+    pub fn pass(&mut self, array: ArrayId) -> Vec<(SlabKey, Reply, HostRequest)> {
+        self.arrays.retain(|held| *held != array);
+        let waiting = self.answers.extract_if(.., |(of, ..)| *of == array);
+        waiting.map(|(_, key, reply, request)| (key, reply, request)).collect()
+    }
+
+    /// Do clients of an array that are still there wait for such an answer?
+    pub fn awaits(&self, array: ArrayId, is_there: impl Fn(SlabKey) -> bool) -> bool {
+        self.answers.iter().any(|(of, key, ..)| *of == array && is_there(*key))
+    }
+
+    /// The array for which an answer has begun to wait, once.
+    pub fn take_awaited_mark(&mut self) -> Option<ArrayId> {
+        self.news.take()
+    }
+}
+
+fn changes(request: &HostRequest) -> bool {
+    match request.kind {
+        RequestKind::Write { .. } | RequestKind::Trim { .. } | RequestKind::WriteZeroes { .. } => true,
+        RequestKind::Read | RequestKind::Flush => false,
+    }
+}
+
 impl Exports {
+    fn array_of(&self, key: SlabKey) -> Option<ArrayId> {
+        self.table.get(key).and_then(|connection| connection.role.array())
+    }
+
     /// Must the answer to this request wait?
     #[inline]
     pub fn holds(&self, key: SlabKey, request: &HostRequest, reply: &Reply) -> bool {
-        !self.held.arrays.is_empty() && self.holds_answer(key, request, reply)
-    }
-
-    fn holds_answer(&self, key: SlabKey, request: &HostRequest, reply: &Reply) -> bool {
-        let changes = match request.kind {
-            RequestKind::Write { .. } | RequestKind::Trim { .. } | RequestKind::WriteZeroes { .. } => true,
-            RequestKind::Read | RequestKind::Flush => false,
-        };
-        let array = self.table.get(key).and_then(|connection| connection.role.array());
-        changes && reply.status == ReplyStatus::Ok && array.is_some_and(|array| self.held.arrays.contains(&array))
+        self.held.holds(request, reply, || self.array_of(key))
     }
 
     /// Let an answer wait for [`Exports::pass_writes`].
     #[cold]
     pub fn hold(&mut self, key: SlabKey, reply: Reply, request: HostRequest) {
-        let Some(array) = self.table.get(key).and_then(|connection| connection.role.array()) else { return };
-        self.held.news = Some(array);
-        self.held.answers.push((array, key, reply, request));
+        if let Some(array) = self.array_of(key) {
+            self.held.hold(array, key, reply, request);
+        }
     }
 
     /// Answer no write of an array from now on. The caller has seen that nothing of it is dirty in the cache.
     pub fn hold_writes(&mut self, array: ArrayId) {
-        if !self.held.arrays.contains(&array) {
-            self.held.arrays.push(array);
-        }
+        self.held.hold_writes(array);
     }
 
     /// Answer the writes of an array, the waiting ones first.
     pub fn pass_writes(&mut self, array: ArrayId, shared: &mut Shared) {
-        self.held.arrays.retain(|held| *held != array);
-        let waiting: Vec<_> = self.held.answers.extract_if(.., |(of, ..)| *of == array).collect();
-        for (_, key, reply, request) in waiting {
+        for (key, reply, request) in self.held.pass(array) {
             self.reply(key, &reply, &request, shared);
         }
     }
@@ -67,11 +105,11 @@ impl Exports {
     /// Do clients of an array wait for such an answer?
     #[must_use]
     pub fn awaits_mark(&self, array: ArrayId) -> bool {
-        self.held.answers.iter().any(|(of, key, ..)| *of == array && self.table.get(*key).is_some())
+        self.held.awaits(array, |key| self.table.get(key).is_some())
     }
 
     /// The array for which an answer has begun to wait, once.
     pub fn take_awaited_mark(&mut self) -> Option<ArrayId> {
-        self.held.news.take()
+        self.held.take_awaited_mark()
     }
 }

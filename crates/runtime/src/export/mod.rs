@@ -35,7 +35,7 @@ use crate::limits::{
 use crate::rest::RoundLoad;
 use crate::slab::{GrowingSlab, SlabKey};
 use connection::Connection;
-use held::HeldAnswers;
+pub use held::HeldAnswers;
 pub use offers::Offer;
 use offers::{Offers, StatusCache};
 pub use wire::{check as check_offer, AllowedHosts, OfferError, PathState, Protocol};
@@ -58,6 +58,15 @@ pub struct Shared {
     pub requests_max: usize,
     /// Frames for payload of hosts that are in use, in bytes.
     pub host_bytes: u64,
+}
+
+impl Shared {
+    /// May requests be read now?
+    #[must_use]
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        !self.control.is_full() && self.hosts.len() < self.requests_max && self.hosts.stashed() < STASH_BYTES_MAX
+    }
 }
 
 /// Kernel events for this side have one of these in the top byte of their token.
@@ -379,17 +388,10 @@ impl Exports {
         true
     }
 
-    /// May requests be read now?
-    fn is_open(shared: &Shared) -> bool {
-        !shared.control.is_full()
-            && shared.hosts.len() < shared.requests_max
-            && shared.hosts.stashed() < STASH_BYTES_MAX
-    }
-
     /// May requests of this connection be read now?
     #[inline]
     fn may_read(connection: &Connection, shared: &Shared) -> bool {
-        connection.may_take() && (Self::is_open(shared) || !connection.needs_engine()) || connection.must_take()
+        connection.may_take() && (shared.is_open() || !connection.needs_engine()) || connection.must_take()
     }
 
     /// Does a connection wait for its turn to send?

@@ -102,7 +102,7 @@ impl Exports {
         let mut parked = std::mem::take(&mut self.parked);
         parked.retain(|&key| {
             let Some(connection) = self.table.get_mut(key) else { return false };
-            if !(Self::may_read(connection, shared) || Self::is_open(shared) && connection.can_start_held()) {
+            if !(Self::may_read(connection, shared) || shared.is_open() && connection.can_start_held()) {
                 return !connection.finishing || !connection.tail.is_empty();
             }
             let held = connection.tail.len();

@@ -492,6 +492,8 @@ pub enum OfferError {
     Nvme(SubsystemError),
     /// No address is one of a protocol that has paths.
     NoPaths,
+    /// The socket for virtual machines cannot be made.
+    Vhost(String),
 }
 
 impl OfferError {
@@ -507,6 +509,7 @@ impl std::fmt::Display for OfferError {
         match self {
             Self::Nbd(error) => write!(f, "{error}"),
             Self::Nvme(error) => write!(f, "{error}"),
+            Self::Vhost(why) => f.write_str(why),
             Self::NoPaths => f.write_str("this server has no address for NVMe/TCP; start it with --nvme HOST:PORT"),
         }
     }

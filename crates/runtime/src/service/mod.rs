@@ -43,6 +43,7 @@ use crate::member::OpenedMember;
 use crate::record::Recorder;
 pub use crate::shard::{ArrayView, AttachError, DriveView, OrderError, ServiceEvent, ServiceStatus, ShardError};
 use crate::shard::{Order, OwnRequest, Shard, ShardConfig};
+pub use crate::vhost::VhostPlace;
 
 /// Maximum bytes of one request of the service itself.
 const OWN_REQUEST_BYTES_MAX: u64 = 1 << 20;
@@ -93,6 +94,8 @@ pub struct ServiceConfig {
     pub listen: Vec<Listen>,
     /// TCP addresses to listen on for NVMe/TCP; port 0 takes a free one.
     pub nvme: Vec<SocketAddr>,
+    /// Where the sockets for virtual machines are: each array has one in each of these places.
+    pub vhost: Vec<VhostPlace>,
     /// Listeners for some of these addresses, which another process keeps.
     pub kept: Vec<InheritedListener>,
     /// From when on clients are accepted.
@@ -112,6 +115,7 @@ impl Default for ServiceConfig {
             touch: false,
             listen: Vec::new(),
             nvme: Vec::new(),
+            vhost: Vec::new(),
             kept: Vec::new(),
             accept: Accept::default(),
             recorder: None,
@@ -174,6 +178,7 @@ impl Service {
             limits: config.limits,
             engine: config.engine,
             listeners,
+            vhost: config.vhost,
             accept: config.accept,
             recorder: config.recorder,
             signals: config.signals,
@@ -399,9 +404,9 @@ impl ServiceHandle {
     /// Refuse no client of an array any more.
     ///
     /// # Errors
-    /// The service has ended.
+    /// The service has ended, or the socket for virtual machines cannot be made.
     pub fn admit(&self, array: ArrayId) -> Result<(), ServiceError> {
-        self.order(|answer| Order::Admit(array, answer))
+        Ok(self.order(|answer| Order::Admit(array, answer))??)
     }
 
     /// Change which NVMe hosts may use an array. Others are disconnected.

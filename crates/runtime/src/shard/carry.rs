@@ -22,6 +22,7 @@ impl Shard {
             let transfer = self.actions.transfers[nth];
             match self.shared.hosts.get(transfer.token).owner {
                 RequestOwner::Connection(key) => self.exports.transfer(key, &transfer, &mut self.shared),
+                RequestOwner::Machine(key) => self.machines.transfer(key, &transfer, &mut self.shared),
                 RequestOwner::Service(_) => own_transfer(&transfer, &mut self.shared),
             }
         }
@@ -36,9 +37,8 @@ impl Shard {
             self.on_admin_reply(reply);
         }
         self.actions.clear();
-        if let Some(array) = self.exports.take_awaited_mark() {
-            self.tell(ServiceEvent::AwaitsMark(array));
-        }
+        let awaited = [self.exports.take_awaited_mark(), self.machines.take_awaited_mark()];
+        awaited.into_iter().flatten().for_each(|array| self.tell(ServiceEvent::AwaitsMark(array)));
     }
 
     /// Clients that connect from now on are told the size that an array has now.
@@ -70,6 +70,10 @@ impl Shard {
                     self.exports.hold(key, reply, host)
                 }
                 RequestOwner::Connection(key) => self.exports.reply(key, &reply, &host, &mut self.shared),
+                RequestOwner::Machine(key) if self.machines.holds(key, &host, &reply) => {
+                    self.machines.hold(key, reply, host)
+                }
+                RequestOwner::Machine(key) => self.machines.reply(key, &reply, &host),
                 RequestOwner::Service(waiter) => {
                     let result = match reply.status {
                         openraid_core::actions::ReplyStatus::Ok => Ok(Vec::new()),

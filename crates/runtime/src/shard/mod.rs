@@ -23,9 +23,10 @@ use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::Actions;
 use openraid_parity::Kernels;
 use openraid_sys::{
-    EngineOptions, Epoll, Errno, Events, FramePool, Interest, IoEngine, Listener, PoolOptions, Signals, Waker,
+    EngineOptions, Epoll, Errno, Events, FramePool, Interest, IoEngine, Listener, PoolOptions, ReadyEvent, Signals,
+    Waker,
 };
-use openraid_units::{DriveId, Instant, Nanos};
+use openraid_units::{DriveId, Instant, Nanos, Token};
 
 pub use drives::{AttachError, DriveView};
 pub use order::{ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
@@ -37,6 +38,7 @@ use crate::limits::{LOOK_TIME, STANDSTILL_TOLD_MIN};
 use crate::record::Recorder;
 use crate::service::Accept;
 use crate::slab::{GrowingSlab, SlabKey};
+use crate::vhost::{Machines, VhostPlace, VHOST_KICKS_CLASS, VHOST_LISTENER_CLASS, VHOST_SOCKET_CLASS};
 use clock::{ShardClock, Wait};
 use drives::{ShardDrives, REMOTE_CLASS};
 use looks::Looks;
@@ -59,6 +61,8 @@ pub struct ShardConfig {
     /// The kernel's engine for members.
     pub engine: EngineOptions,
     pub listeners: Vec<(Listener, Protocol)>,
+    /// Where the sockets for virtual machines are.
+    pub vhost: Vec<VhostPlace>,
     /// From when on clients are accepted.
     pub accept: Accept,
     /// Stores the stream of events.
@@ -103,6 +107,7 @@ pub struct Shard {
     shared: Shared,
     clock: ShardClock,
     exports: Exports,
+    machines: Machines,
     drives: ShardDrives,
     actions: Actions,
     kernels: Kernels,
@@ -148,8 +153,10 @@ impl Shard {
             DoorsError::System(error) => ShardError::System(error),
             DoorsError::Protocol(why) => ShardError::Addresses(why),
         })?;
+        let mut machines = Machines::new(config.vhost);
         if config.accept == Accept::AtOnce {
             exports.accept(&epoll);
+            machines.accept(&epoll);
         }
         let notes = pool.notes().iter().chain(engine.notes()).map(ToString::to_string).collect();
         let drives = ShardDrives::new(engine, usize::from(limits.drives_max), limits.commands_max as usize);
@@ -167,6 +174,7 @@ impl Shard {
             shared,
             clock,
             exports,
+            machines,
             drives,
             actions: Actions::new(&limits),
             kernels: Kernels::detect(),
@@ -277,9 +285,13 @@ impl Shard {
 
     /// The time until the next deadline, if there is one.
     fn time_left(&self) -> Option<Nanos> {
+        if self.machines.wants_turn(&self.shared) {
+            return Some(Nanos::ZERO);
+        }
         let deadlines = [
             self.shared.control.next_deadline(),
             self.exports.next_deadline(),
+            self.machines.next_deadline(),
             self.drives.next_deadline(),
             self.stopping.as_ref().and_then(stop::Stopping::deadline),
         ];
@@ -293,7 +305,7 @@ impl Shard {
         let name = event.token & !CLASS;
         match event.token & CLASS {
             CONNECTION_CLASS => {
-                let key = SlabKey::from_token(openraid_units::Token(name));
+                let key = SlabKey::from_token(Token(name));
                 if event.writable {
                     self.exports.on_writable(key);
                 }
@@ -308,6 +320,7 @@ impl Shard {
                 let door = usize::try_from(name).expect("few listeners");
                 self.exports.on_listener(door, &mut self.shared);
             }
+            VHOST_LISTENER_CLASS | VHOST_SOCKET_CLASS | VHOST_KICKS_CLASS => self.on_machine(event),
             REMOTE_CLASS => {
                 let drive = DriveId(u16::try_from(name).expect("drive numbers are small"));
                 let Shared { epoll, pool, now, .. } = &mut self.shared;
@@ -324,11 +337,26 @@ impl Shard {
         }
     }
 
+    fn on_machine(&mut self, event: ReadyEvent) {
+        let key = SlabKey::from_token(Token(event.token & !CLASS));
+        match event.token & CLASS {
+            VHOST_LISTENER_CLASS => self.machines.on_listener(key, self.exports.offered(), &self.shared),
+            VHOST_KICKS_CLASS => self.machines.on_kicks(key),
+            _ => {
+                self.machines.on_socket(key, &mut self.shared);
+                if event.closed {
+                    self.machines.on_broken(key, &mut self.shared);
+                }
+            }
+        }
+    }
+
     fn on_time(&mut self) {
         let now = self.shared.now;
         if self.exports.next_deadline().is_some_and(|at| at <= now) {
             self.exports.on_time(&mut self.shared);
         }
+        self.machines.on_time(&self.shared);
         if self.drives.next_deadline().is_some_and(|at| at <= now) {
             let Shared { epoll, pool, control, .. } = &mut self.shared;
             self.drives.on_time(epoll, pool, control, now);
@@ -346,9 +374,13 @@ impl Shard {
         for (drive, news) in self.drives.take_news() {
             self.tell(ServiceEvent::Remote(drive, news));
         }
+        for (array, why) in self.machines.take_refusals() {
+            self.tell(ServiceEvent::MachineRefused(array, why));
+        }
     }
 
     fn advance_all(&mut self) {
+        self.machines.take_requests(&mut self.shared);
         loop {
             let mut idle = 0;
             while self.shared.control.wants_advance(self.shared.now) {
@@ -371,6 +403,7 @@ impl Shard {
             self.exports.end_round(&mut self.shared);
             self.exports.send(&mut self.shared);
             self.exports.resume(&mut self.shared);
+            self.machines.tell(&mut self.shared);
             if !self.shared.control.wants_advance(self.shared.now) && !self.exports.has_to_send() {
                 self.exports.end_round(&mut self.shared);
                 return;

@@ -45,7 +45,7 @@ pub enum Order {
     /// Withdraw this name.
     Retract(String, Answer<()>),
     /// Refuse no client of an array any more.
-    Admit(ArrayId, Answer<()>),
+    Admit(ArrayId, Answer<Result<(), OrderError>>),
     /// Answer no write of an array any more, unless something of it is dirty in the cache. Answer: is it so?
     HoldWrites(ArrayId, Answer<bool>),
     /// Answer the writes of an array again, the waiting ones first.
@@ -181,6 +181,8 @@ pub enum ServiceEvent {
     Signal(ProcessSignal),
     /// The answer to a write waits for [`Order::PassWrites`]. The status says so too, because news may be lost.
     AwaitsMark(ArrayId),
+    /// A virtual machine at an array, or its guest, broke a rule.
+    MachineRefused(ArrayId, String),
     /// An array did not stop cleanly.
     StopFailed(ArrayId, AdminError),
     /// The service has ended.

@@ -9,7 +9,7 @@ use openraid_units::{ArrayId, ArrayOffset, DriveId};
 use super::drives::DriveView;
 use super::order::{Answer, ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
 use super::Shard;
-use crate::export::{check_offer, Offer, Shared};
+use crate::export::{check_offer, ExportCounters, Offer, Shared};
 use crate::hosts::{HostPayload, HostRequest, RequestOwner};
 use crate::member::OpenedMember;
 use crate::slab::SlabKey;
@@ -42,8 +42,7 @@ impl Shard {
     fn take_order(&mut self, order: Order) {
         match order {
             Order::Accept(answer) => {
-                self.exports.accept(&self.shared.epoll);
-                let _ = answer.send(());
+                let _ = answer.send(self.accept());
             }
             Order::Attach(member, answer) => self.attach(*member, answer),
             Order::Detach(drive, answer) => {
@@ -64,21 +63,23 @@ impl Shard {
             }
             Order::Withdraw(array, answer) => {
                 self.exports.withdraw(array, &mut self.shared);
+                self.machines.withdraw(array, &mut self.shared);
                 let _ = answer.send(());
             }
             Order::Retract(name, answer) => {
                 self.exports.retract(&name);
+                self.machines.retract(&name);
                 let _ = answer.send(());
             }
             Order::Admit(array, answer) => {
-                self.exports.admit(array);
-                let _ = answer.send(());
+                let _ = answer.send(self.admit(array));
             }
             Order::HoldWrites(array, answer) => {
                 let _ = answer.send(self.hold_writes(array));
             }
             Order::PassWrites(array, answer) => {
                 self.exports.pass_writes(array, &mut self.shared);
+                self.machines.pass_writes(array);
                 let _ = answer.send(());
             }
             Order::SetReadOnly(array, read_only, answer) => {
@@ -113,8 +114,14 @@ impl Shard {
         let is_clean = self.shared.control.cache().is_none_or(|cache| cache.dirty.is_zero());
         if is_clean {
             self.exports.hold_writes(array);
+            self.machines.hold_writes(array);
         }
         is_clean
+    }
+
+    fn accept(&mut self) {
+        self.exports.accept(&self.shared.epoll);
+        self.machines.accept(&self.shared.epoll);
     }
 
     pub(super) fn ask(&mut self, command: AdminCommand, waiting: WaitingCaller) {
@@ -189,7 +196,20 @@ impl Shard {
         if self.shared.control.status(offer.array).is_none() {
             return Err(OrderError::NoSuchArray(offer.array));
         }
-        self.exports.offer(offer).map_err(OrderError::Export)
+        self.machines.offer(&offer, &self.shared.epoll).map_err(OrderError::Export)?;
+        let name = offer.name.clone();
+        let offered = self.exports.offer(offer).map_err(OrderError::Export);
+        if offered.is_err() {
+            self.machines.retract(&name);
+        }
+        offered
+    }
+
+    /// Refuse no host of an array any more. Virtual machines find its socket from now on.
+    fn admit(&mut self, array: ArrayId) -> Result<(), OrderError> {
+        self.exports.admit(array);
+        let mut offers = self.exports.offered().iter().filter(|offer| offer.array == array);
+        offers.try_for_each(|offer| self.machines.offer(offer, &self.shared.epoll)).map_err(OrderError::Export)
     }
 
     fn status(&self) -> ServiceStatus {
@@ -199,9 +219,11 @@ impl Shard {
             let exports = self.exports.offered().iter().filter(|offer| offer.array == array);
             let protection = self.shared.control.protection(array);
             let exports = exports.map(|offer| offer.name.clone()).collect();
-            let other_sizes = self.exports.other_sizes(array, status.capacity.bytes());
-            let (clients, load) = (self.exports.clients(array), self.shared.control.host_load(array, at));
-            let awaits_mark = self.exports.awaits_mark(array);
+            let mut other_sizes = self.exports.other_sizes(array, status.capacity.bytes());
+            other_sizes.extend(self.machines.other_sizes(array, status.capacity.bytes()).map(|told| (told, 1)));
+            let clients = self.exports.clients(array) + self.machines.clients(array);
+            let load = self.shared.control.host_load(array, at);
+            let awaits_mark = self.exports.awaits_mark(array) || self.machines.awaits_mark(array);
             Some(ArrayView { status, protection, exports, clients, other_sizes, load, awaits_mark })
         });
         let drives = self.drives.views();
@@ -209,7 +231,7 @@ impl Shard {
         ServiceStatus {
             arrays: arrays.collect(),
             drives: drives.collect(),
-            exports: self.exports.counters(),
+            exports: self.counters(),
             engine: self.drives.engine().description(),
             notes: self.notes.clone(),
             kernels: self.kernels.name(),
@@ -220,6 +242,12 @@ impl Shard {
             looked: self.looked,
             rests: self.rests,
         }
+    }
+
+    /// Machines count as clients.
+    fn counters(&self) -> ExportCounters {
+        let counters = self.exports.counters();
+        ExportCounters { connections: counters.connections + self.machines.len(), ..counters }
     }
 
     pub(super) fn on_signal(&mut self) {

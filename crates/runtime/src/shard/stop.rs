@@ -44,6 +44,7 @@ impl Shard {
     pub(super) fn begin_stop(&mut self) {
         if self.stopping.is_none() {
             self.exports.stop(&mut self.shared);
+            self.machines.stop(&mut self.shared);
             self.stopping = Some(Stopping::Clients { until: self.shared.now + STOP_TIME_MAX });
             self.run_round();
         }
@@ -52,10 +53,11 @@ impl Shard {
     /// Called after each round: the next steps, if the last one is done.
     pub(super) fn go_on_stopping(&mut self) {
         if let Some(Stopping::Clients { until }) = &self.stopping {
-            if !self.exports.is_empty() && *until > self.shared.now {
+            if !(self.exports.is_empty() && self.machines.is_empty()) && *until > self.shared.now {
                 return;
             }
             self.exports.close_all(&mut self.shared);
+            self.machines.close_all(&mut self.shared);
             // Nested arrays are stopped first: the last of the list.
             let control = &self.shared.control;
             let mut left = control.arrays();

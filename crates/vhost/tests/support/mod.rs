@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use openraid_vhost::{
-    BlockCommand, CommandOutcome, Disk, Header, Platform, QueueStep, Reply, Session, SharedBytes, Violation,
+    BlockCommand, CommandOutcome, Disk, Header, Platform, QueueStep, Refusal, Reply, Session, SharedBytes, Violation,
 };
 
 /// The address of the guest's memory in the front end, and its length.
@@ -175,14 +175,12 @@ pub struct Guest {
     pub features: u64,
 }
 
-pub type Refused = (Violation, Option<Reply<File>>);
-
 pub fn send(
     session: &mut Session<Fake>,
     request: u32,
     payload: &[u8],
     files: Vec<File>,
-) -> Result<Option<Reply<File>>, Refused> {
+) -> Result<Option<Reply<File>>, Refusal<File>> {
     session.handle(Header { request, wants_answer: false, len: payload.len() }, payload, files)
 }
 
@@ -200,7 +198,7 @@ pub fn tell(session: &mut Session<Fake>, request: u32, payload: &[u8], files: Ve
 
 /// What the message was refused with.
 pub fn refusal(session: &mut Session<Fake>, request: u32, payload: &[u8], files: Vec<File>) -> Violation {
-    let (violation, reply) = send(session, request, payload, files).unwrap_err();
+    let Refusal { violation, reply } = send(session, request, payload, files).unwrap_err();
     assert!(reply.is_none());
     violation
 }

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use openraid_runtime::service::{Listen, ServiceError};
+use openraid_runtime::service::{Listen, ServiceError, VhostPlace};
 use openraid_sys::{InheritedListener, ListenPlace, NetError, FIRST_INHERITED};
 
 use crate::exit::Failure;
@@ -20,6 +20,8 @@ pub struct Addresses {
     pub nbd_tls: Vec<SocketAddr>,
     /// NVMe/TCP.
     pub nvme: Vec<SocketAddr>,
+    /// Sockets for virtual machines. The server itself makes them.
+    pub vhost: Vec<VhostPlace>,
     /// The console, and all other interfaces over HTTP.
     pub http: Option<SocketAddr>,
 }

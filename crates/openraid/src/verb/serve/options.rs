@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use openraid_config::AfterPowerCut;
+use openraid_config::{AfterPowerCut, FileValue};
 use openraid_units::Bytes;
 
 use crate::arguments::ServeArguments;
@@ -29,6 +29,8 @@ pub struct ServeOptions {
     pub nbd_tls: Vec<String>,
     /// Addresses of NVMe/TCP.
     pub nvme: Vec<String>,
+    /// Places of sockets for virtual machines.
+    pub vhost: Vec<String>,
     /// Memory for payload.
     pub memory: Bytes,
     /// Memory for the cache.
@@ -68,9 +70,8 @@ impl ServeOptions {
                 desired.nbd_tls.as_ref().map(|placed| (placed.value.join(", "), placed.line)),
             );
         }
-        let nvme = Some(&arguments.nvme).filter(|all| !all.is_empty());
-        let file_nvme = desired.nvme.as_ref().map(|placed| (placed.value.join(", "), placed.line));
-        overview.option("nvme", nvme.map(|all| all.join(", ")), file_nvme);
+        overview.list("nvme", &arguments.nvme, desired.nvme.as_ref());
+        overview.list("vhost", &arguments.vhost, desired.vhost.as_ref());
         let listen = file.and_then(|file| file.desired.management.listen.as_ref());
         let listen = listen.map(|placed| (placed.value.clone(), placed.line));
         overview.option("management.listen", arguments.http.clone(), listen);
@@ -89,9 +90,7 @@ impl ServeOptions {
         overview.option("drive-depth", arguments.drive_depth.map(|number| number.to_string()), depth);
         let age = desired.queue_age.as_ref().map(|placed| (placed.value.to_string(), placed.line));
         overview.option("queue-age", arguments.queue_age.map(|number| number.to_string()), age);
-        let journal = Some(&arguments.journal).filter(|names| !names.is_empty());
-        let file_journal = desired.journal.as_ref().map(|placed| (placed.value.join(", "), placed.line));
-        overview.option("journal", journal.map(|names| names.join(", ")), file_journal);
+        overview.list("journal", &arguments.journal, desired.journal.as_ref());
         let cut = desired.after_power_cut.as_ref().map(|placed| (placed.value.word().to_owned(), placed.line));
         overview.option("after-power-cut", arguments.after_power_cut.map(|cut| cut.word().to_owned()), cut);
         let or = |given: &[String], file: Option<Vec<String>>| match given {
@@ -106,6 +105,7 @@ impl ServeOptions {
             },
             nbd_tls: desired.nbd_tls.map(|placed| placed.value).filter(|_| !listens).unwrap_or_default(),
             nvme: or(&arguments.nvme, desired.nvme.map(|placed| placed.value)),
+            vhost: or(&arguments.vhost, desired.vhost.map(|placed| placed.value)),
             memory: arguments.memory.or(desired.memory.map(|placed| placed.value)).unwrap_or(MEMORY),
             cache: arguments.cache.or(desired.cache.map(|placed| placed.value)),
             drive_depth: arguments
@@ -129,6 +129,11 @@ struct Overview {
 }
 
 impl Overview {
+    fn list(&mut self, key: &str, given: &[String], file: Option<&FileValue<Vec<String>>>) {
+        let file = file.map(|placed| (placed.value.join(", "), placed.line));
+        self.option(key, Some(given.join(", ")).filter(|_| !given.is_empty()), file);
+    }
+
     fn option(&mut self, key: &str, given: Option<String>, file: Option<(String, u32)>) {
         if let Some(given) = given {
             self.note(key, given, file);

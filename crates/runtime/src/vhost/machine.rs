@@ -1,0 +1,135 @@
+//! One connection of a virtual machine: its socket, the message that is coming, and its session.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use openraid_sys::{Errno, Progress, Socket};
+use openraid_units::{ArrayId, Bytes};
+use openraid_vhost::limits::{FILES_MAX, MESSAGE_BYTES_MAX};
+use openraid_vhost::{Disk, Header, Reply, Session, HEADER_BYTES};
+
+use super::platform::{GuestFile, GuestPlatform};
+use crate::export::Offer;
+
+const _: () = assert!(FILES_MAX <= openraid_sys::PASSED_FILES_MAX);
+
+/// A virtual machine at an array.
+#[derive(Debug)]
+pub struct Machine {
+    pub socket: Socket,
+    pub session: Session<GuestPlatform>,
+    pub array: ArrayId,
+    /// The size that it was told.
+    pub told: Bytes,
+    /// It is closed when no request runs.
+    pub finishing: bool,
+    /// It is in the list of machines whose rings are looked at.
+    pub busy: bool,
+    /// It has as many requests under way as it may have.
+    pub full: bool,
+    /// It is in the list of machines to which something is to be told.
+    pub dirty: bool,
+    /// The bytes of the next message that came, and its files.
+    input: [u8; HEADER_BYTES + MESSAGE_BYTES_MAX],
+    filled: usize,
+    files: Vec<OwnedFd>,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub enum Ended {
+    /// The other side has closed it.
+    Closed,
+    /// The other side broke a rule.
+    Broken(String),
+}
+
+impl Machine {
+    /// A machine that was just accepted at this offer.
+    ///
+    /// # Errors
+    /// There are no descriptors.
+    pub fn new(socket: Socket, offer: &Offer) -> Result<Self, Errno> {
+        let disk = Disk {
+            size: offer.size.get(),
+            is_read_only: offer.read_only,
+            physical_block: offer.unit.max(512),
+            preferred: offer.preferred,
+            serial: offer.name.clone(),
+        };
+        Ok(Self {
+            socket,
+            session: Session::new(GuestPlatform::new()?, disk),
+            array: offer.array,
+            told: offer.size,
+            finishing: false,
+            busy: false,
+            full: false,
+            dirty: false,
+            input: [0; HEADER_BYTES + MESSAGE_BYTES_MAX],
+            filled: 0,
+            files: Vec::new(),
+        })
+    }
+
+    /// Receive and answer one message. `false`: there is none now.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn step(&mut self) -> Result<bool, Ended> {
+        let need = self.header()?.map_or(HEADER_BYTES, |header| HEADER_BYTES + header.len);
+        if self.filled < need {
+            let received = self.socket.receive_with_files(&mut self.input[self.filled..need], &mut self.files);
+            match received {
+                Ok(Progress::Bytes(count)) => self.filled += count,
+                Ok(Progress::Blocked) => return Ok(false),
+                Ok(Progress::Closed) | Err(_) => return Err(Ended::Closed),
+            }
+            if self.files.len() > FILES_MAX {
+                return Err(Ended::Broken(format!("a message comes with more than {FILES_MAX} files")));
+            }
+        }
+        match self.header()? {
+            Some(header) if self.filled == HEADER_BYTES + header.len => self.handle(header).map(|()| true),
+            _ => Ok(true),
+        }
+    }
+
+    /// The header, if all of it came.
+    fn header(&self) -> Result<Option<Header>, Ended> {
+        if self.filled < HEADER_BYTES {
+            return Ok(None);
+        }
+        let bytes = self.input[..HEADER_BYTES].try_into().expect("its length");
+        Header::parse(bytes).map(Some).map_err(|violation| Ended::Broken(violation.to_string()))
+    }
+
+    fn handle(&mut self, header: Header) -> Result<(), Ended> {
+        let files = self.files.drain(..).map(GuestFile::from).collect();
+        let payload = &self.input[HEADER_BYTES..self.filled];
+        self.filled = 0;
+        match self.session.handle(header, payload, files) {
+            Ok(None) => Ok(()),
+            Ok(Some(reply)) => self.send(&reply),
+            Err((violation, reply)) => {
+                reply.iter().for_each(|reply| drop(self.send(reply)));
+                Err(Ended::Broken(violation.to_string()))
+            }
+        }
+    }
+
+    /// Send an answer. The other side waits for it, so there is room.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn send(&mut self, reply: &Reply<GuestFile>) -> Result<(), Ended> {
+        let file = reply.file.as_ref().and_then(|file| match file {
+            GuestFile::Other(file) => Some(file.as_fd()),
+            GuestFile::Event(_) => None,
+        });
+        match self.socket.send_with_file(&reply.bytes, file) {
+            Ok(Progress::Bytes(sent)) if sent == reply.bytes.len() => Ok(()),
+            Ok(Progress::Closed) | Err(_) => Err(Ended::Closed),
+            Ok(_) => Err(Ended::Broken("answers are not read".into())),
+        }
+    }
+}

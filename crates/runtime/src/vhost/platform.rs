@@ -1,0 +1,106 @@
+//! What a session of a virtual machine needs of the kernel: mappings and events.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use openraid_sys::{sealed_file, Epoll, Errno, Events, SharedEvent, SharedMemory};
+use openraid_units::Nanos;
+use openraid_vhost::{Platform, SharedBytes};
+
+/// A file of a virtual machine.
+#[derive(Debug)]
+pub enum GuestFile {
+    /// An event.
+    Event(SharedEvent),
+    /// Anything else: memory, if it can be mapped.
+    Other(OwnedFd),
+}
+
+impl From<OwnedFd> for GuestFile {
+    fn from(fd: OwnedFd) -> Self {
+        SharedEvent::of(fd).map_or_else(Self::Other, Self::Event)
+    }
+}
+
+/// Mapped memory of a virtual machine.
+#[derive(Debug)]
+pub struct GuestBytes(SharedMemory);
+
+impl SharedBytes for GuestBytes {
+    fn read(&self, at: u64, into: &mut [u8]) {
+        self.0.read(at, into);
+    }
+    fn write(&self, at: u64, from: &[u8]) {
+        self.0.write(at, from);
+    }
+    #[inline]
+    fn load_u16(&self, at: u64) -> u16 {
+        self.0.load_u16(at)
+    }
+    #[inline]
+    fn store_u16(&self, at: u64, value: u16) {
+        self.0.store_u16(at, value);
+    }
+}
+
+/// The kernel, for one session. The kicks of a session are a set in the set of the shard: the other process keeps its copies of
+/// them, so closing ours would not remove them, and the set goes with the session.
+#[derive(Debug)]
+pub struct GuestPlatform {
+    kicks: Epoll,
+}
+
+impl GuestPlatform {
+    /// Without kicks.
+    ///
+    /// # Errors
+    /// There are no descriptors.
+    pub fn new() -> Result<Self, Errno> {
+        Ok(Self { kicks: Epoll::new()? })
+    }
+
+    /// The set of kicks.
+    pub fn kicks(&self) -> &Epoll {
+        &self.kicks
+    }
+
+    /// Kicks that were reported are reported no more. Their rings are looked at next.
+    pub fn take_kicks(&mut self, events: &mut Events) {
+        // Only an invalid set is refused.
+        let _ = self.kicks.wait(events, Some(Nanos::ZERO));
+    }
+}
+
+impl Platform for GuestPlatform {
+    type File = GuestFile;
+    type Memory = GuestBytes;
+
+    fn map(&mut self, file: &GuestFile, offset: u64, len: u64) -> Result<GuestBytes, String> {
+        let GuestFile::Other(file) = file else { return Err("an event came in place of memory".into()) };
+        SharedMemory::map(file.as_fd(), offset, len).map(GuestBytes).map_err(|error| error.to_string())
+    }
+
+    fn new_file(&mut self, len: u64) -> Result<(GuestFile, GuestBytes), String> {
+        let file = sealed_file(len).map_err(|error| format!("no memory for the in-flight region: {error}"))?;
+        let file = GuestFile::Other(file);
+        let memory = self.map(&file, 0, len)?;
+        Ok((file, memory))
+    }
+
+    fn watch(&mut self, kick: &GuestFile) -> Result<(), String> {
+        let GuestFile::Event(kick) = kick else { return Err("a file came in place of an event".into()) };
+        self.kicks.add_changes(kick, 0).map_err(|error| format!("an event cannot be waited for: {error}"))
+    }
+
+    fn unwatch(&mut self, kick: &GuestFile) {
+        if let GuestFile::Event(kick) = kick {
+            // It was added.
+            let _ = self.kicks.remove(kick);
+        }
+    }
+
+    fn ring(&mut self, call: &GuestFile) {
+        if let GuestFile::Event(call) = call {
+            call.ring();
+        }
+    }
+}
