@@ -42,7 +42,8 @@ impl Shard {
     fn take_order(&mut self, order: Order) {
         match order {
             Order::Accept(answer) => {
-                let _ = answer.send(self.accept());
+                self.accept();
+                let _ = answer.send(());
             }
             Order::Attach(member, answer) => self.attach(*member, answer),
             Order::Detach(drive, answer) => {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use openraid_sys::{Errno, Progress, Socket};
 use openraid_units::{ArrayId, Bytes};
 use openraid_vhost::limits::{FILES_MAX, MESSAGE_BYTES_MAX};
-use openraid_vhost::{Disk, Header, Reply, Session, HEADER_BYTES};
+use openraid_vhost::{Disk, Header, Refusal, Reply, Session, HEADER_BYTES};
 
 use super::platform::{GuestFile, GuestPlatform};
 use crate::export::Offer;
@@ -110,7 +110,7 @@ impl Machine {
         match self.session.handle(header, payload, files) {
             Ok(None) => Ok(()),
             Ok(Some(reply)) => self.send(&reply),
-            Err((violation, reply)) => {
+            Err(Refusal { violation, reply }) => {
                 reply.iter().for_each(|reply| drop(self.send(reply)));
                 Err(Ended::Broken(violation.to_string()))
             }
