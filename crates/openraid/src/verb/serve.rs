@@ -27,7 +27,7 @@ use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMemb
 use openraid_runtime::service::journal::{JournalRequest, JournalSighting};
 use openraid_runtime::service::{Accept, Listen, Nesting, Service};
 use openraid_runtime::ServiceConfig;
-use openraid_sys::{KeptListener, Listener, Signals, Use};
+use openraid_sys::{InheritedListener, Listener, Signals, Use};
 use openraid_units::{ArrayLevel, Bytes, Sectors};
 
 use self::listening_sockets::Addresses;
@@ -146,7 +146,7 @@ fn service_config(
     limits: Limits,
     addresses: &Addresses,
     tls: &Tls,
-    kept: Vec<KeptListener>,
+    kept: Vec<InheritedListener>,
     signals: Signals,
 ) -> ServiceConfig {
     let listen = addresses.nbd.iter().cloned().chain(tls.inside()).collect();
