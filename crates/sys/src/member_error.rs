@@ -239,7 +239,7 @@ mod tests {
             [
                 "/dev/sda1: there is no such file or device",
                 "/dev/sda1: this is a named pipe (FIFO); a member must be a regular file or a block device",
-                "/dev/sda1: too small: 100 B, and a member needs room for metadata and data; name another file or \
+                "/dev/sda1: too small: 100 bytes, and a member needs room for metadata and data; name another file or \
                  device, or let --file-size make a new file",
                 "/dev/sda1: permission denied; use an account that may read and write it",
                 "/dev/sda1: permission denied; use an account that may read it",

@@ -29,7 +29,11 @@ impl Exports {
             HostPayload::Inbox(start) => &self.inbox[start + first..start + first + len],
             HostPayload::Stash(bytes) => &bytes[first..first + len],
             HostPayload::Stream => return self.stream_to(key, transfer, shared),
-            HostPayload::None | HostPayload::Own(_) | HostPayload::Gathered(_) | HostPayload::Alone | HostPayload::Guest => {
+            HostPayload::None
+            | HostPayload::Own(_)
+            | HostPayload::Gathered(_)
+            | HostPayload::Alone
+            | HostPayload::Guest => {
                 panic!("bug: the engine asks for payload that it has: {transfer:?}")
             }
         };

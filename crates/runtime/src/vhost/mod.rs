@@ -21,7 +21,7 @@ use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Token};
 use openraid_vhost::{BlockCommand, CommandKind, CommandOutcome, QueueStep, RequestId};
 
 use crate::export::{HeldAnswers, Offer, OfferError, Shared};
-use crate::hosts::{HostRequest, Payload, RequestOwner};
+use crate::hosts::{HostPayload, HostRequest, RequestOwner};
 use crate::limits::{
     ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTION_REQUESTS_MAX, MACHINES_MAX, MACHINE_MESSAGES_PER_ROUND_MAX,
     MACHINE_STEPS_PER_ROUND_MAX,
@@ -515,7 +515,7 @@ fn submit(key: SlabKey, array: ArrayId, command: BlockCommand, shared: &mut Shar
         CommandKind::WriteZeroes { may_discard } => RequestKind::WriteZeroes { fua, may_discard },
     };
     let (owner, offset) = (RequestOwner::Machine(key), ArrayOffset(offset));
-    let host = HostRequest { owner, id: id.0, kind, offset, len, payload: Payload::Guest, sent: 0 };
+    let host = HostRequest { owner, id: id.0, kind, offset, len, payload: HostPayload::Guest, sent: 0 };
     let token: Token = shared.hosts.insert(host).token();
     shared.control.submit(BlockRequest { token, array, kind, offset, len });
 }
