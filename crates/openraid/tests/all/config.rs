@@ -536,7 +536,7 @@ fn a_service_listens_for_clients_only_where_its_file_says() {
     assert_eq!(lab.show("data")["addresses"], serde_json::json!([]));
     let warnings = fs::read_to_string(lab.path("warnings")).expect("text");
     assert!(
-        warnings.contains("names no address for clients: add nvme, nbd-unix, nbd or nbd-tls to [server]"),
+        warnings.contains("names no address for clients: add nvme, nbd-unix, nbd, nbd-tls or vhost to [server]"),
         "{warnings}"
     );
     server.stop();
