@@ -44,7 +44,7 @@ const UNMAP: u32 = 1;
 
 /// A disk, as guests see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Disk {
+pub struct VhostDisk {
     /// Bytes, a multiple of 512.
     pub size: u64,
     /// Is writing refused?
@@ -57,7 +57,7 @@ pub struct Disk {
     pub serial: String,
 }
 
-impl Disk {
+impl VhostDisk {
     /// The features that a guest may have.
     pub(crate) fn features(&self) -> u64 {
         let all = feature::SEGMENTS_MAX
@@ -106,7 +106,7 @@ pub struct RequestId(pub u64);
 
 /// The kind of a command for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommandKind {
+pub enum DiskCommandKind {
     /// A read.
     Read,
     /// A write.
@@ -128,7 +128,7 @@ pub struct BlockCommand {
     /// Its name.
     pub id: RequestId,
     /// Its kind.
-    pub kind: CommandKind,
+    pub kind: DiskCommandKind,
     /// First byte.
     pub offset: u64,
     /// Bytes.
@@ -139,7 +139,7 @@ pub struct BlockCommand {
 
 /// The end of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommandOutcome {
+pub enum DiskOutcome {
     /// It is done.
     Done,
     /// It has failed.
@@ -148,7 +148,7 @@ pub enum CommandOutcome {
     Unsupported,
 }
 
-impl CommandOutcome {
+impl DiskOutcome {
     fn status(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -160,7 +160,7 @@ impl CommandOutcome {
 
 /// A request that was taken from a ring.
 #[derive(Debug)]
-pub struct Request {
+pub struct DiskRequest {
     chain: Chain,
     /// Bytes of a read, or of the disk's name.
     wanted: u64,
@@ -168,16 +168,16 @@ pub struct Request {
 
 /// What a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum RequestContent {
     /// Work for the engine: kind, first byte, bytes.
-    Command(CommandKind, u64, u64),
+    Command(DiskCommandKind, u64, u64),
     /// Nothing else is needed for the answer.
-    Answered(CommandOutcome),
+    Answered(DiskOutcome),
 }
 
-impl Request {
+impl DiskRequest {
     /// Look at a chain.
-    pub fn new<M: SharedBytes>(chain: Chain, memory: &GuestMemory<M>, disk: &Disk) -> Result<(Self, Asked), RingFault> {
+    pub fn new<M: SharedBytes>(chain: Chain, memory: &GuestMemory<M>, disk: &VhostDisk) -> Result<(Self, RequestContent), RingFault> {
         if chain.readable_bytes() < HEAD_BYTES || chain.writable_bytes() == 0 {
             return Err(RingFault::NoRequest);
         }
@@ -187,48 +187,48 @@ impl Request {
         let offset = le64(&head, 8).checked_mul(SECTOR_BYTES);
         let mut request = Self { chain, wanted: 0 };
         let is_whole = |bytes: u64| bytes.is_multiple_of(SECTOR_BYTES) && bytes <= REQUEST_BYTES_MAX;
-        let failed = Asked::Answered(CommandOutcome::Failed);
+        let failed = RequestContent::Answered(DiskOutcome::Failed);
         let asked = match (le32(&head, 0), offset) {
             (READ, Some(offset)) if is_whole(room) => {
                 request.wanted = room;
-                Asked::Command(CommandKind::Read, offset, room)
+                RequestContent::Command(DiskCommandKind::Read, offset, room)
             }
-            (WRITE, Some(offset)) if is_whole(payload) => Asked::Command(CommandKind::Write, offset, payload),
+            (WRITE, Some(offset)) if is_whole(payload) => RequestContent::Command(DiskCommandKind::Write, offset, payload),
             (READ | WRITE, _) => failed,
-            (FLUSH, _) => Asked::Command(CommandKind::Flush, 0, 0),
+            (FLUSH, _) => RequestContent::Command(DiskCommandKind::Flush, 0, 0),
             (GET_ID, _) => {
                 request.wanted = room.min(SERIAL_BYTES as u64);
                 let len = usize::try_from(request.wanted).expect("at most 20");
                 request.chain.write(memory, 0, &disk.serial_bytes()[..len])?;
-                Asked::Answered(CommandOutcome::Done)
+                RequestContent::Answered(DiskOutcome::Done)
             }
             (kind @ (DISCARD | WRITE_ZEROES), _) if payload == RANGE_BYTES => request.range(memory, kind)?,
             (DISCARD | WRITE_ZEROES, _) => failed,
-            _ => Asked::Answered(CommandOutcome::Unsupported),
+            _ => RequestContent::Answered(DiskOutcome::Unsupported),
         };
         match asked {
-            Asked::Command(CommandKind::Read | CommandKind::Write, _, 0) => {
-                Ok((request, Asked::Answered(CommandOutcome::Done)))
+            RequestContent::Command(DiskCommandKind::Read | DiskCommandKind::Write, _, 0) => {
+                Ok((request, RequestContent::Answered(DiskOutcome::Done)))
             }
             asked => Ok((request, asked)),
         }
     }
 
-    fn range<M: SharedBytes>(&self, memory: &GuestMemory<M>, kind: u32) -> Result<Asked, RingFault> {
+    fn range<M: SharedBytes>(&self, memory: &GuestMemory<M>, kind: u32) -> Result<RequestContent, RingFault> {
         let mut range = [0; RANGE];
         self.chain.read(memory, HEAD_BYTES, &mut range)?;
         let (sectors, flags) = (le32(&range, 8), le32(&range, 12));
         let kind = match (kind, flags) {
-            (DISCARD, 0) => CommandKind::Discard,
-            (WRITE_ZEROES, 0 | UNMAP) => CommandKind::WriteZeroes { may_discard: flags == UNMAP },
-            _ => return Ok(Asked::Answered(CommandOutcome::Unsupported)),
+            (DISCARD, 0) => DiskCommandKind::Discard,
+            (WRITE_ZEROES, 0 | UNMAP) => DiskCommandKind::WriteZeroes { may_discard: flags == UNMAP },
+            _ => return Ok(RequestContent::Answered(DiskOutcome::Unsupported)),
         };
         Ok(match le64(&range, 0).checked_mul(SECTOR_BYTES) {
-            Some(_) if sectors == 0 => Asked::Answered(CommandOutcome::Done),
+            Some(_) if sectors == 0 => RequestContent::Answered(DiskOutcome::Done),
             Some(offset) if sectors <= RANGE_SECTORS_MAX => {
-                Asked::Command(kind, offset, u64::from(sectors) * SECTOR_BYTES)
+                RequestContent::Command(kind, offset, u64::from(sectors) * SECTOR_BYTES)
             }
-            _ => Asked::Answered(CommandOutcome::Failed),
+            _ => RequestContent::Answered(DiskOutcome::Failed),
         })
     }
 
@@ -248,9 +248,9 @@ impl Request {
     }
 
     /// Write the status. Returns the number of bytes that the guest is told.
-    pub fn end<M: SharedBytes>(&self, memory: &GuestMemory<M>, outcome: CommandOutcome) -> Result<u32, RingFault> {
+    pub fn end<M: SharedBytes>(&self, memory: &GuestMemory<M>, outcome: DiskOutcome) -> Result<u32, RingFault> {
         self.chain.write(memory, self.chain.writable_bytes() - 1, &[outcome.status()])?;
-        let data = if outcome == CommandOutcome::Done { self.wanted } else { 0 };
+        let data = if outcome == DiskOutcome::Done { self.wanted } else { 0 };
         Ok(u32::try_from(data + 1).expect("a request is below 4 GiB"))
     }
 }

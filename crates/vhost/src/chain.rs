@@ -5,7 +5,7 @@ use crate::violation::RingFault;
 
 /// A range of guest memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
+pub struct ChainSpan {
     pub at: u64,
     pub len: u32,
 }
@@ -13,14 +13,14 @@ pub struct Span {
 /// The ranges of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Chain {
-    readable: Vec<Span>,
-    writable: Vec<Span>,
+    readable: Vec<ChainSpan>,
+    writable: Vec<ChainSpan>,
     readable_bytes: u64,
     writable_bytes: u64,
 }
 
 impl Chain {
-    pub fn add(&mut self, span: Span, is_writable: bool) -> Result<(), RingFault> {
+    pub fn add(&mut self, span: ChainSpan, is_writable: bool) -> Result<(), RingFault> {
         let (spans, bytes) = match is_writable {
             true => (&mut self.writable, &mut self.writable_bytes),
             false if self.writable.is_empty() => (&mut self.readable, &mut self.readable_bytes),
@@ -67,7 +67,7 @@ impl Chain {
 }
 
 /// The addresses and lengths of `len` bytes from byte `first` on.
-fn parts(spans: &[Span], first: u64, len: usize) -> impl Iterator<Item = (u64, usize)> + '_ {
+fn parts(spans: &[ChainSpan], first: u64, len: usize) -> impl Iterator<Item = (u64, usize)> + '_ {
     let (mut skip, mut left) = (first, len as u64);
     spans.iter().filter_map(move |span| {
         let skipped = skip.min(u64::from(span.len));

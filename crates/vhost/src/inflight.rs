@@ -12,7 +12,7 @@
 use crate::bytes::{le16, le64};
 use crate::limits::{QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use crate::memory::SharedBytes;
-use crate::violation::Violation;
+use crate::violation::MessageViolation;
 
 const VERSION: u16 = 1;
 const HEAD_BYTES: u64 = 16;
@@ -34,11 +34,11 @@ pub struct InflightShape {
 
 impl InflightShape {
     /// Is such a region possible?
-    pub fn check(self) -> Result<Self, Violation> {
+    pub fn check(self) -> Result<Self, MessageViolation> {
         let is_possible = (1..=QUEUES_MAX).contains(&self.queues) && (1..=QUEUE_ENTRIES_MAX).contains(&self.entries);
         match is_possible {
             true => Ok(self),
-            false => Err(Violation::InflightShape(self.queues, self.entries)),
+            false => Err(MessageViolation::InflightShape(self.queues, self.entries)),
         }
     }
 
@@ -79,12 +79,12 @@ impl<M: SharedBytes> Inflight<M> {
     }
 
     /// A region that a front end has kept.
-    pub fn open(memory: M, shape: InflightShape) -> Result<Self, Violation> {
+    pub fn open(memory: M, shape: InflightShape) -> Result<Self, MessageViolation> {
         for queue in 0..shape.queues {
             let start = shape.stride() * u64::from(queue);
             let (version, entries) = (memory.load_u16(start + 8), memory.load_u16(start + 10));
             if version != VERSION || entries != shape.entries {
-                return Err(Violation::InflightQueue(version, entries));
+                return Err(MessageViolation::InflightQueue(version, entries));
             }
         }
         Ok(Self { memory, shape })
@@ -124,7 +124,7 @@ impl<M: SharedBytes> Inflight<M> {
     }
 
     /// Find what has to be done again. The used index of the ring is the truth.
-    pub fn recover(&self, queue: u16, entries: u16, used_index: u16) -> Result<Recovered, Violation> {
+    pub fn recover(&self, queue: u16, entries: u16, used_index: u16) -> Result<Recovered, MessageViolation> {
         let start = self.start(queue);
         let ended = used_index.wrapping_sub(self.memory.load_u16(start + USED_INDEX));
         if ended <= entries {
@@ -132,7 +132,7 @@ impl<M: SharedBytes> Inflight<M> {
             let mut head = self.memory.load_u16(start + LAST_HEAD);
             for _ in 0..ended {
                 if head >= entries {
-                    return Err(Violation::InflightStale(queue));
+                    return Err(MessageViolation::InflightStale(queue));
                 }
                 self.memory.store_u16(self.entry(queue, head), 0);
                 head = self.memory.load_u16(self.entry(queue, head) + PREVIOUS);
@@ -147,7 +147,7 @@ impl<M: SharedBytes> Inflight<M> {
             }
         }
         if ended > entries && !marked.is_empty() {
-            return Err(Violation::InflightStale(queue));
+            return Err(MessageViolation::InflightStale(queue));
         }
         self.memory.store_u16(start + USED_INDEX, used_index);
         marked.sort_unstable();

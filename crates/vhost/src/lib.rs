@@ -9,7 +9,7 @@
 //!                                                     a guest's queue <--Session::end <-------------------------------+
 //! ```
 //!
-//! A [`Session`] is one connection of a front end. It reaches files, mappings and events through a [`Platform`] only.
+//! A [`VhostSession`] is one connection of a front end. It reaches files, mappings and events through a [`Platform`] only.
 //!
 //! **A killed server.** The front end keeps a file, the in-flight region. A request is marked there before the guest's queue is
 //! moved on, and is unmarked after its end is in the queue. The next server finds the marked requests, and does them again in
@@ -39,8 +39,8 @@ mod ring;
 mod session;
 mod violation;
 
-pub use block::{BlockCommand, CommandKind, CommandOutcome, Disk, RequestId};
+pub use block::{BlockCommand, DiskCommandKind, DiskOutcome, VhostDisk, RequestId};
 pub use memory::{GuestGone, Platform, SharedBytes};
-pub use message::{Header, Refusal, Reply, HEADER_BYTES};
-pub use session::{QueueStep, Session};
-pub use violation::{RingFault, Violation};
+pub use message::{MessageHeader, MessageRefusal, MessageReply, HEADER_BYTES};
+pub use session::{RingStep, VhostSession};
+pub use violation::{RingFault, MessageViolation};

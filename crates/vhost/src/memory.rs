@@ -3,7 +3,7 @@
 //! All bytes change at any time. Each access copies; nothing here hands out a reference to shared memory.
 
 use crate::limits::REGIONS_MAX;
-use crate::violation::{RingFault, Violation};
+use crate::violation::{RingFault, MessageViolation};
 
 /// Mapped memory that others change at any time. An access outside of it is a bug of the caller.
 pub trait SharedBytes {
@@ -73,7 +73,7 @@ struct Region<M> {
 
 /// A place inside one region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct GuestPlace {
     region: usize,
     at: u64,
 }
@@ -91,19 +91,19 @@ impl<M> Default for GuestMemory<M> {
 }
 
 /// Check that regions are possible, before anything is mapped.
-pub fn check_regions(places: &[RegionPlace]) -> Result<(), Violation> {
+pub fn check_regions(places: &[RegionPlace]) -> Result<(), MessageViolation> {
     if places.is_empty() || places.len() > REGIONS_MAX {
-        return Err(Violation::Regions(u32::try_from(places.len()).unwrap_or(u32::MAX)));
+        return Err(MessageViolation::Regions(u32::try_from(places.len()).unwrap_or(u32::MAX)));
     }
     for (nth, place) in places.iter().enumerate() {
         let ends = [place.guest, place.user, place.offset].map(|start| start.checked_add(place.len));
         if place.len == 0 || ends.contains(&None) {
-            return Err(Violation::Region(place.guest));
+            return Err(MessageViolation::Region(place.guest));
         }
         let overlaps = |start: u64, other: u64, len: u64| start < other + len && other < start + place.len;
         for other in &places[..nth] {
             if overlaps(place.guest, other.guest, other.len) || overlaps(place.user, other.user, other.len) {
-                return Err(Violation::Overlap(place.guest.max(other.guest)));
+                return Err(MessageViolation::Overlap(place.guest.max(other.guest)));
             }
         }
     }
@@ -117,7 +117,7 @@ impl<M: SharedBytes> GuestMemory<M> {
     }
 
     /// The place of a ring's part, by the front end's address. It has to be in one region.
-    pub fn ring_part(&self, user: u64, len: u64, align: u64) -> Result<Place, Violation> {
+    pub fn ring_part(&self, user: u64, len: u64, align: u64) -> Result<GuestPlace, MessageViolation> {
         let fits = |region: &Region<M>| {
             let at = user.checked_sub(region.place.user)?;
             (at.checked_add(len)? <= region.place.len).then_some(at)
@@ -125,24 +125,24 @@ impl<M: SharedBytes> GuestMemory<M> {
         let found = self.regions.iter().enumerate().find_map(|(nth, region)| Some((nth, fits(region)?)));
         // The parts are loaded and stored as aligned numbers, in the guest's view and in ours.
         match found {
-            Some((region, at)) if user.is_multiple_of(align) && at.is_multiple_of(align) => Ok(Place { region, at }),
-            _ => Err(Violation::RingPlace(user)),
+            Some((region, at)) if user.is_multiple_of(align) && at.is_multiple_of(align) => Ok(GuestPlace { region, at }),
+            _ => Err(MessageViolation::RingPlace(user)),
         }
     }
 
-    pub fn read_at(&self, place: Place, offset: u64, into: &mut [u8]) {
+    pub fn read_at(&self, place: GuestPlace, offset: u64, into: &mut [u8]) {
         self.regions[place.region].memory.read(place.at + offset, into);
     }
 
-    pub fn write_at(&self, place: Place, offset: u64, from: &[u8]) {
+    pub fn write_at(&self, place: GuestPlace, offset: u64, from: &[u8]) {
         self.regions[place.region].memory.write(place.at + offset, from);
     }
 
-    pub fn load_u16(&self, place: Place, offset: u64) -> u16 {
+    pub fn load_u16(&self, place: GuestPlace, offset: u64) -> u16 {
         self.regions[place.region].memory.load_u16(place.at + offset)
     }
 
-    pub fn store_u16(&self, place: Place, offset: u64, value: u16) {
+    pub fn store_u16(&self, place: GuestPlace, offset: u64, value: u16) {
         self.regions[place.region].memory.store_u16(place.at + offset, value);
     }
 

@@ -6,7 +6,7 @@
 
 use crate::bytes::le32;
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::violation::Violation;
+use crate::violation::MessageViolation;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 12;
@@ -59,7 +59,7 @@ pub mod protocol {
 
 /// The header of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct MessageHeader {
     /// The number of the request.
     pub request: u32,
     /// Does the front end want an answer to a request that has none?
@@ -68,28 +68,28 @@ pub struct Header {
     pub len: usize,
 }
 
-impl Header {
+impl MessageHeader {
     /// The header in these bytes.
     ///
     /// # Errors
     /// It is not one of a request.
-    pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Violation> {
+    pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, MessageViolation> {
         let (request, flags, len) = (le32(bytes, 0), le32(bytes, 4), le32(bytes, 8));
         if flags & VERSION_MASK != VERSION || flags & ANSWER != 0 {
-            return Err(Violation::Flags(flags));
+            return Err(MessageViolation::Flags(flags));
         }
         match usize::try_from(len) {
             Ok(short) if short <= MESSAGE_BYTES_MAX => {
                 Ok(Self { request, wants_answer: flags & WANTS_ANSWER != 0, len: short })
             }
-            _ => Err(Violation::TooLong(len)),
+            _ => Err(MessageViolation::TooLong(len)),
         }
     }
 }
 
 /// An answer, with a file if there is one.
 #[derive(Debug)]
-pub struct Reply<F> {
+pub struct MessageReply<F> {
     /// All its bytes.
     pub bytes: Vec<u8>,
     /// The file that goes with them.
@@ -98,14 +98,14 @@ pub struct Reply<F> {
 
 /// A message that breaks a rule: the connection has to be closed.
 #[derive(Debug)]
-pub struct Refusal<F> {
+pub struct MessageRefusal<F> {
     /// The rule.
-    pub violation: Violation,
+    pub violation: MessageViolation,
     /// The answer, if the front end wants one.
-    pub reply: Option<Reply<F>>,
+    pub reply: Option<MessageReply<F>>,
 }
 
-impl<F> Reply<F> {
+impl<F> MessageReply<F> {
     pub(crate) fn new(request: u32, payload: &[u8]) -> Self {
         let len = u32::try_from(payload.len()).expect("an answer is short");
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());

@@ -7,11 +7,11 @@
 
 use std::collections::VecDeque;
 
-use crate::block::{Asked, CommandOutcome, Disk, Request};
+use crate::block::{RequestContent, DiskOutcome, VhostDisk, DiskRequest};
 use crate::inflight::Inflight;
 use crate::memory::{GuestMemory, SharedBytes};
-use crate::ring::{Ring, RingAddresses};
-use crate::violation::{RingFault, Violation};
+use crate::ring::{VirtRing, RingAddresses};
+use crate::violation::{RingFault, MessageViolation};
 
 /// The state of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,7 +29,7 @@ pub enum QueueState {
 
 /// A queue.
 #[derive(Debug)]
-pub struct Queue<F> {
+pub struct VhostQueue<F> {
     pub number: u16,
     pub state: QueueState,
     /// What the front end has said, for the next start.
@@ -40,9 +40,9 @@ pub struct Queue<F> {
     pub kick: Option<F>,
     pub call: Option<F>,
     pub error: Option<F>,
-    ring: Option<Ring>,
+    ring: Option<VirtRing>,
     /// Requests under way, by head.
-    requests: Vec<Option<Request>>,
+    requests: Vec<Option<DiskRequest>>,
     under_way: u16,
     /// Heads that a former process has left.
     again: VecDeque<u16>,
@@ -50,13 +50,13 @@ pub struct Queue<F> {
 }
 
 /// What a queue works on.
-pub struct Surroundings<'a, M> {
+pub struct RingSurroundings<'a, M> {
     pub memory: &'a GuestMemory<M>,
     pub inflight: Option<&'a Inflight<M>>,
-    pub disk: &'a Disk,
+    pub disk: &'a VhostDisk,
 }
 
-impl<F> Queue<F> {
+impl<F> VhostQueue<F> {
     pub fn new(number: u16) -> Self {
         Self {
             number,
@@ -77,16 +77,16 @@ impl<F> Queue<F> {
     }
 
     /// Begin to take requests.
-    pub fn start<M: SharedBytes>(&mut self, around: &Surroundings<'_, M>, has_events: bool) -> Result<(), Violation> {
+    pub fn start<M: SharedBytes>(&mut self, around: &RingSurroundings<'_, M>, has_events: bool) -> Result<(), MessageViolation> {
         let (Some(addresses), 1..) = (&self.addresses, self.entries) else {
-            return Err(Violation::Unprepared(self.number));
+            return Err(MessageViolation::Unprepared(self.number));
         };
-        let mut ring = Ring::new(around.memory, addresses, self.entries, has_events)?;
+        let mut ring = VirtRing::new(around.memory, addresses, self.entries, has_events)?;
         ring.set_next(self.base);
         self.counter = 0;
         if let Some(inflight) = around.inflight {
             if !inflight.has(self.number, self.entries) {
-                return Err(Violation::InflightQueue(1, self.entries));
+                return Err(MessageViolation::InflightQueue(1, self.entries));
             }
             let left = inflight.recover(self.number, self.entries, ring.used_index())?;
             let count = u16::try_from(left.heads.len()).expect("at most one for each entry");
@@ -101,7 +101,7 @@ impl<F> Queue<F> {
     }
 
     /// The memory was replaced.
-    pub fn move_to<M: SharedBytes>(&mut self, memory: &GuestMemory<M>) -> Result<(), Violation> {
+    pub fn move_to<M: SharedBytes>(&mut self, memory: &GuestMemory<M>) -> Result<(), MessageViolation> {
         match (&mut self.ring, &self.addresses) {
             (Some(ring), Some(addresses)) => ring.move_to(memory, addresses),
             _ => Ok(()),
@@ -121,7 +121,7 @@ impl<F> Queue<F> {
         self.again.clear();
     }
 
-    /// Has every request ended after [`Queue::begin_stop`]?
+    /// Has every request ended after [`VhostQueue::begin_stop`]?
     pub fn has_stopped(&self) -> bool {
         self.state == QueueState::Stopped || self.under_way == 0 && self.again.is_empty()
     }
@@ -137,7 +137,7 @@ impl<F> Queue<F> {
     }
 
     /// The next request: its head, and what it asks for.
-    pub fn take<M: SharedBytes>(&mut self, around: &Surroundings<'_, M>) -> Result<Option<(u16, Asked)>, RingFault> {
+    pub fn take<M: SharedBytes>(&mut self, around: &RingSurroundings<'_, M>) -> Result<Option<(u16, RequestContent)>, RingFault> {
         let Some(ring) = &mut self.ring else { return Ok(None) };
         let head = match (self.state, self.again.pop_front()) {
             (QueueState::Stopped | QueueState::Broken, _) | (QueueState::Stopping, None) => return Ok(None),
@@ -156,14 +156,14 @@ impl<F> Queue<F> {
             }
         };
         let chain = ring.chain(around.memory, head)?;
-        let (request, asked) = Request::new(chain, around.memory, around.disk)?;
+        let (request, asked) = DiskRequest::new(chain, around.memory, around.disk)?;
         self.requests[usize::from(head)] = Some(request);
         self.under_way += 1;
         Ok(Some((head, asked)))
     }
 
     /// A request under way.
-    pub fn request(&self, head: u16) -> &Request {
+    pub fn request(&self, head: u16) -> &DiskRequest {
         let request = self.requests.get(usize::from(head)).and_then(Option::as_ref);
         request.unwrap_or_else(|| panic!("bug: no request {head} is under way in queue {}", self.number))
     }
@@ -171,9 +171,9 @@ impl<F> Queue<F> {
     /// A request ended.
     pub fn end<M: SharedBytes>(
         &mut self,
-        around: &Surroundings<'_, M>,
+        around: &RingSurroundings<'_, M>,
         head: u16,
-        outcome: CommandOutcome,
+        outcome: DiskOutcome,
     ) -> Result<(), RingFault> {
         let written = self.request(head).end(around.memory, outcome);
         self.requests[usize::from(head)] = None;

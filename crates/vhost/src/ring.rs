@@ -8,10 +8,10 @@
 use std::sync::atomic::{fence, Ordering};
 
 use crate::bytes::{le16, le32, le64};
-use crate::chain::{Chain, Span};
+use crate::chain::{Chain, ChainSpan};
 use crate::limits::CHAIN_DESCRIPTORS_MAX;
-use crate::memory::{GuestMemory, Place, SharedBytes};
-use crate::violation::{RingFault, Violation};
+use crate::memory::{GuestMemory, GuestPlace, SharedBytes};
+use crate::violation::{RingFault, MessageViolation};
 
 const DESCRIPTOR_BYTES: u64 = 16;
 const USED_BYTES: u64 = 8;
@@ -35,11 +35,11 @@ pub struct RingAddresses {
 
 /// A ring that runs.
 #[derive(Debug)]
-pub struct Ring {
+pub struct VirtRing {
     entries: u16,
-    descriptors: Place,
-    available: Place,
-    used: Place,
+    descriptors: GuestPlace,
+    available: GuestPlace,
+    used: GuestPlace,
     /// Do both sides say at which index they want an event?
     has_events: bool,
     /// Index of the next available entry to take.
@@ -69,7 +69,7 @@ fn places<M: SharedBytes>(
     memory: &GuestMemory<M>,
     addresses: &RingAddresses,
     entries: u16,
-) -> Result<(Place, Place, Place), Violation> {
+) -> Result<(GuestPlace, GuestPlace, GuestPlace), MessageViolation> {
     let entries = u64::from(entries);
     Ok((
         memory.ring_part(addresses.descriptors, DESCRIPTOR_BYTES * entries, 16)?,
@@ -78,14 +78,14 @@ fn places<M: SharedBytes>(
     ))
 }
 
-impl Ring {
+impl VirtRing {
     /// The ring at these addresses; it continues at the used index that is in the memory.
     pub fn new<M: SharedBytes>(
         memory: &GuestMemory<M>,
         addresses: &RingAddresses,
         entries: u16,
         has_events: bool,
-    ) -> Result<Self, Violation> {
+    ) -> Result<Self, MessageViolation> {
         let (descriptors, available, used) = places(memory, addresses, entries)?;
         let used_index = memory.load_u16(used, INDEX);
         let (next, looked) = (used_index, used_index);
@@ -97,7 +97,7 @@ impl Ring {
         &mut self,
         memory: &GuestMemory<M>,
         addresses: &RingAddresses,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), MessageViolation> {
         (self.descriptors, self.available, self.used) = places(memory, addresses, self.entries)?;
         Ok(())
     }
@@ -113,7 +113,7 @@ impl Ring {
         self.next = next;
     }
 
-    /// The next available head. It stays available until [`Ring::advance`].
+    /// The next available head. It stays available until [`VirtRing::advance`].
     pub fn available<M: SharedBytes>(&self, memory: &GuestMemory<M>) -> Result<Option<u16>, RingFault> {
         let waiting = memory.load_u16(self.available, INDEX).wrapping_sub(self.next);
         if waiting == 0 {
@@ -181,7 +181,7 @@ impl Ring {
                 return Err(RingFault::ChainTooLong);
             }
             memory.check(descriptor.at, u64::from(descriptor.len))?;
-            chain.add(Span { at: descriptor.at, len: descriptor.len }, descriptor.flags & WRITE != 0)?;
+            chain.add(ChainSpan { at: descriptor.at, len: descriptor.len }, descriptor.flags & WRITE != 0)?;
             if descriptor.flags & NEXT == 0 {
                 return Ok(chain);
             }

@@ -1,14 +1,14 @@
 //! One connection of a front end: its messages, and the requests in its guest's queues.
 
-use crate::block::{Asked, BlockCommand, CommandOutcome, Disk, RequestId};
+use crate::block::{RequestContent, BlockCommand, DiskOutcome, VhostDisk, RequestId};
 use crate::bytes::{le16, le32, le64};
 use crate::inflight::{Inflight, InflightShape};
 use crate::limits::{CONFIG_BYTES_MAX, QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use crate::memory::{check_regions, GuestGone, GuestMemory, Platform, RegionPlace};
-use crate::message::{feature, protocol, request, Header, Refusal, Reply};
-use crate::queue::{Queue, QueueState, Surroundings};
+use crate::message::{feature, protocol, request, MessageHeader, MessageRefusal, MessageReply};
+use crate::queue::{VhostQueue, QueueState, RingSurroundings};
 use crate::ring::RingAddresses;
-use crate::violation::{RingFault, Violation};
+use crate::violation::{RingFault, MessageViolation};
 
 /// Bits of the number that comes with an event: the queue, and whether there is no event.
 const EVENT_QUEUE: u64 = 0xff;
@@ -16,15 +16,15 @@ const NO_EVENT: u64 = 1 << 8;
 
 /// The connection. A failed message or a lost memory ends it; its requests are forgotten then.
 #[derive(Debug)]
-pub struct Session<P: Platform> {
+pub struct VhostSession<P: Platform> {
     platform: P,
-    disk: Disk,
+    disk: VhostDisk,
     features: u64,
     protocol: u64,
     memory: GuestMemory<P::Memory>,
     inflight: Option<Inflight<P::Memory>>,
     /// The queues that were named, by number.
-    queues: Vec<Queue<P::File>>,
+    queues: Vec<VhostQueue<P::File>>,
     /// The queue at which the next look for requests begins.
     first: usize,
     /// The queue whose stop the front end waits for.
@@ -37,9 +37,9 @@ pub struct Session<P: Platform> {
     fault: Option<(u16, RingFault)>,
 }
 
-impl<P: Platform> Session<P> {
+impl<P: Platform> VhostSession<P> {
     /// A front end that was just accepted.
-    pub fn new(platform: P, disk: Disk) -> Self {
+    pub fn new(platform: P, disk: VhostDisk) -> Self {
         Self {
             platform,
             disk,
@@ -72,27 +72,27 @@ impl<P: Platform> Session<P> {
     /// The rule that it breaks.
     pub fn handle(
         &mut self,
-        header: Header,
+        header: MessageHeader,
         payload: &[u8],
         files: Vec<P::File>,
-    ) -> Result<Option<Reply<P::File>>, Refusal<P::File>> {
+    ) -> Result<Option<MessageReply<P::File>>, MessageRefusal<P::File>> {
         let wants = header.wants_answer && self.protocol & protocol::ANSWERS != 0;
-        let answer = |code: u64| wants.then(|| Reply::new(header.request, &code.to_le_bytes()));
+        let answer = |code: u64| wants.then(|| MessageReply::new(header.request, &code.to_le_bytes()));
         match self.try_handle(header.request, payload, files) {
-            Ok(Answer::Reply(reply)) => Ok(Some(reply)),
+            Ok(Answer::MessageReply(reply)) => Ok(Some(reply)),
             Ok(Answer::Later) => Ok(None),
             Ok(Answer::None) => Ok(answer(0)),
             Ok(Answer::Refused) => Ok(answer(1)),
-            Err(violation) => Err(Refusal { violation, reply: answer(1) }),
+            Err(violation) => Err(MessageRefusal { violation, reply: answer(1) }),
         }
     }
 
-    fn try_handle(&mut self, number: u32, payload: &[u8], files: Vec<P::File>) -> Result<Answer<P::File>, Violation> {
+    fn try_handle(&mut self, number: u32, payload: &[u8], files: Vec<P::File>) -> Result<Answer<P::File>, MessageViolation> {
         let length = |wanted: usize| match payload.len() == wanted {
             true => Ok(()),
-            false => Err(Violation::Length(number, payload.len())),
+            false => Err(MessageViolation::Length(number, payload.len())),
         };
-        let word = |value: u64| Ok(Answer::Reply(Reply::new(number, &value.to_le_bytes())));
+        let word = |value: u64| Ok(Answer::MessageReply(MessageReply::new(number, &value.to_le_bytes())));
         let has_files = matches!(
             number,
             request::SET_MEM_TABLE
@@ -102,7 +102,7 @@ impl<P: Platform> Session<P> {
                 | request::SET_INFLIGHT_FD
         );
         if !has_files && !files.is_empty() {
-            return Err(Violation::Files(number, files.len()));
+            return Err(MessageViolation::Files(number, files.len()));
         }
         match number {
             request::GET_FEATURES => word(self.offered()),
@@ -124,7 +124,7 @@ impl<P: Platform> Session<P> {
             request::SET_CONFIG => Ok(Answer::Refused),
             request::GET_INFLIGHT_FD => self.make_inflight(payload),
             request::SET_INFLIGHT_FD => self.set_inflight(payload, &files),
-            other => Err(Violation::Unsupported(other)),
+            other => Err(MessageViolation::Unsupported(other)),
         }
     }
 
@@ -132,31 +132,31 @@ impl<P: Platform> Session<P> {
         self.disk.features() | feature::INDIRECT | feature::EVENTS | feature::PROTOCOL | feature::VERSION_1
     }
 
-    fn set_features(&mut self, features: u64) -> Result<Answer<P::File>, Violation> {
+    fn set_features(&mut self, features: u64) -> Result<Answer<P::File>, MessageViolation> {
         let unknown = features & !self.offered();
         if unknown != 0 {
-            return Err(Violation::Features(unknown));
+            return Err(MessageViolation::Features(unknown));
         }
         self.features = features;
         Ok(Answer::None)
     }
 
-    fn set_protocol(&mut self, features: u64) -> Result<Answer<P::File>, Violation> {
+    fn set_protocol(&mut self, features: u64) -> Result<Answer<P::File>, MessageViolation> {
         let unknown = features & !protocol::ALL;
         if unknown != 0 {
-            return Err(Violation::Features(unknown));
+            return Err(MessageViolation::Features(unknown));
         }
         self.protocol = features;
         Ok(Answer::None)
     }
 
-    fn set_memory(&mut self, payload: &[u8], files: &[P::File]) -> Result<Answer<P::File>, Violation> {
+    fn set_memory(&mut self, payload: &[u8], files: &[P::File]) -> Result<Answer<P::File>, MessageViolation> {
         const HEAD: usize = 8;
         const REGION: usize = 32;
-        let wrong = Violation::Length(request::SET_MEM_TABLE, payload.len());
+        let wrong = MessageViolation::Length(request::SET_MEM_TABLE, payload.len());
         let count = payload.get(..4).map(|bytes| le32(bytes, 0)).ok_or(wrong.clone())?;
         if usize::try_from(count).ok() != Some(files.len()) {
-            return Err(Violation::Files(request::SET_MEM_TABLE, files.len()));
+            return Err(MessageViolation::Files(request::SET_MEM_TABLE, files.len()));
         }
         if payload.len() != HEAD + REGION * files.len() {
             return Err(wrong);
@@ -165,7 +165,7 @@ impl<P: Platform> Session<P> {
         check_regions(&places)?;
         let mut regions = Vec::new();
         for (place, file) in places.into_iter().zip(files) {
-            let memory = self.platform.map(file, place.offset, place.len).map_err(Violation::File)?;
+            let memory = self.platform.map(file, place.offset, place.len).map_err(MessageViolation::File)?;
             regions.push((place, memory));
         }
         self.memory = GuestMemory::new(regions);
@@ -176,31 +176,31 @@ impl<P: Platform> Session<P> {
     }
 
     /// The queue with this number. Queues are made when they are named first.
-    fn queue(&mut self, number: u32) -> Result<&mut Queue<P::File>, Violation> {
+    fn queue(&mut self, number: u32) -> Result<&mut VhostQueue<P::File>, MessageViolation> {
         let known = u16::try_from(number).ok().filter(|number| *number < QUEUES_MAX);
-        let known = known.ok_or(Violation::NoQueue(number))?;
+        let known = known.ok_or(MessageViolation::NoQueue(number))?;
         while self.queues.len() <= usize::from(known) {
             let next = u16::try_from(self.queues.len()).expect("few queues");
-            self.queues.push(Queue::new(next));
+            self.queues.push(VhostQueue::new(next));
         }
         Ok(&mut self.queues[usize::from(known)])
     }
 
-    fn stopped_queue(&mut self, number: u32) -> Result<&mut Queue<P::File>, Violation> {
+    fn stopped_queue(&mut self, number: u32) -> Result<&mut VhostQueue<P::File>, MessageViolation> {
         let queue = self.queue(number)?;
         match queue.state {
             QueueState::Stopped => Ok(queue),
-            _ => Err(Violation::Running(queue.number)),
+            _ => Err(MessageViolation::Running(queue.number)),
         }
     }
 
-    fn set_state(&mut self, request: u32, number: u32, value: u32) -> Result<Answer<P::File>, Violation> {
+    fn set_state(&mut self, request: u32, number: u32, value: u32) -> Result<Answer<P::File>, MessageViolation> {
         match request {
             request::SET_VRING_NUM => {
                 let entries = u16::try_from(value)
                     .ok()
                     .filter(|entries| entries.is_power_of_two() && *entries <= QUEUE_ENTRIES_MAX);
-                self.stopped_queue(number)?.entries = entries.ok_or(Violation::Entries(value))?;
+                self.stopped_queue(number)?.entries = entries.ok_or(MessageViolation::Entries(value))?;
             }
             request::SET_VRING_BASE => {
                 // The index has 16 bits; the others say something in packed rings only.
@@ -216,23 +216,23 @@ impl<P: Platform> Session<P> {
                 queue.begin_stop();
                 let number = queue.number;
                 self.stopping = Some(number);
-                return Ok(self.take_reply().map_or(Answer::Later, Answer::Reply));
+                return Ok(self.take_reply().map_or(Answer::Later, Answer::MessageReply));
             }
         }
         Ok(Answer::None)
     }
 
-    fn set_addresses(&mut self, payload: &[u8]) -> Result<Answer<P::File>, Violation> {
+    fn set_addresses(&mut self, payload: &[u8]) -> Result<Answer<P::File>, MessageViolation> {
         let addresses =
             RingAddresses { descriptors: le64(payload, 8), used: le64(payload, 16), available: le64(payload, 24) };
         self.stopped_queue(le32(payload, 0))?.addresses = Some(addresses);
         Ok(Answer::None)
     }
 
-    fn set_event(&mut self, request: u32, value: u64, mut files: Vec<P::File>) -> Result<Answer<P::File>, Violation> {
+    fn set_event(&mut self, request: u32, value: u64, mut files: Vec<P::File>) -> Result<Answer<P::File>, MessageViolation> {
         let wanted = usize::from(value & NO_EVENT == 0);
         if files.len() != wanted || value > EVENT_QUEUE | NO_EVENT {
-            return Err(Violation::Files(request, files.len()));
+            return Err(MessageViolation::Files(request, files.len()));
         }
         let (number, file) = (u32::try_from(value & EVENT_QUEUE).expect("8 bits"), files.pop());
         match request {
@@ -243,10 +243,10 @@ impl<P: Platform> Session<P> {
             }
             request::SET_VRING_ERR => self.queue(number)?.error = file,
             _ => {
-                let file = file.ok_or(Violation::Files(request, 0))?;
+                let file = file.ok_or(MessageViolation::Files(request, 0))?;
                 let former = self.queue(number)?.kick.take();
                 former.iter().for_each(|kick| self.platform.unwatch(kick));
-                self.platform.watch(&file).map_err(Violation::File)?;
+                self.platform.watch(&file).map_err(MessageViolation::File)?;
                 self.queue(number)?.kick = Some(file);
                 return self.start(number);
             }
@@ -255,7 +255,7 @@ impl<P: Platform> Session<P> {
     }
 
     /// Start a queue if its front end has said all.
-    fn start(&mut self, number: u32) -> Result<Answer<P::File>, Violation> {
+    fn start(&mut self, number: u32) -> Result<Answer<P::File>, MessageViolation> {
         let (has_events, has_enable) = (self.has(feature::EVENTS), self.has(feature::PROTOCOL));
         self.queue(number)?;
         let (platform, queue, around) = self.split(number);
@@ -274,20 +274,20 @@ impl<P: Platform> Session<P> {
     }
 
     /// The platform, a queue that exists, and what the queue works on.
-    fn split(&mut self, number: u32) -> (&mut P, &mut Queue<P::File>, Surroundings<'_, P::Memory>) {
+    fn split(&mut self, number: u32) -> (&mut P, &mut VhostQueue<P::File>, RingSurroundings<'_, P::Memory>) {
         let Self { platform, disk, memory, inflight, queues, .. } = self;
-        let around = Surroundings { memory, inflight: inflight.as_ref(), disk };
+        let around = RingSurroundings { memory, inflight: inflight.as_ref(), disk };
         (platform, &mut queues[number as usize], around)
     }
 
-    fn config(&mut self, payload: &[u8]) -> Result<Answer<P::File>, Violation> {
+    fn config(&mut self, payload: &[u8]) -> Result<Answer<P::File>, MessageViolation> {
         const HEAD: usize = 12;
-        let wrong = Violation::Length(request::GET_CONFIG, payload.len());
+        let wrong = MessageViolation::Length(request::GET_CONFIG, payload.len());
         let head = payload.get(..HEAD).ok_or(wrong.clone())?;
         let (at, len) = (le32(head, 0), le32(head, 4));
         let range = u64::from(at)..u64::from(at) + u64::from(len);
         if range.end > CONFIG_BYTES_MAX as u64 || len == 0 {
-            return Err(Violation::Config(at, len));
+            return Err(MessageViolation::Config(at, len));
         }
         if payload.len() != HEAD + len as usize {
             return Err(wrong);
@@ -297,31 +297,31 @@ impl<P: Platform> Session<P> {
         space[..config.len()].copy_from_slice(&config);
         let mut answer = payload.to_vec();
         answer[HEAD..].copy_from_slice(&space[at as usize..(at + len) as usize]);
-        Ok(Answer::Reply(Reply::new(request::GET_CONFIG, &answer)))
+        Ok(Answer::MessageReply(MessageReply::new(request::GET_CONFIG, &answer)))
     }
 
-    fn make_inflight(&mut self, payload: &[u8]) -> Result<Answer<P::File>, Violation> {
+    fn make_inflight(&mut self, payload: &[u8]) -> Result<Answer<P::File>, MessageViolation> {
         let shape = inflight_shape(request::GET_INFLIGHT_FD, payload)?;
-        let (file, memory) = self.platform.new_file(shape.bytes()).map_err(Violation::File)?;
+        let (file, memory) = self.platform.new_file(shape.bytes()).map_err(MessageViolation::File)?;
         Inflight::format(memory, shape);
         let mut answer = payload.to_vec();
         answer[..8].copy_from_slice(&shape.bytes().to_le_bytes());
         answer[8..16].copy_from_slice(&0u64.to_le_bytes());
-        let reply = Reply::new(request::GET_INFLIGHT_FD, &answer);
-        Ok(Answer::Reply(Reply { file: Some(file), ..reply }))
+        let reply = MessageReply::new(request::GET_INFLIGHT_FD, &answer);
+        Ok(Answer::MessageReply(MessageReply { file: Some(file), ..reply }))
     }
 
-    fn set_inflight(&mut self, payload: &[u8], files: &[P::File]) -> Result<Answer<P::File>, Violation> {
+    fn set_inflight(&mut self, payload: &[u8], files: &[P::File]) -> Result<Answer<P::File>, MessageViolation> {
         let shape = inflight_shape(request::SET_INFLIGHT_FD, payload)?;
-        let [file] = files else { return Err(Violation::Files(request::SET_INFLIGHT_FD, files.len())) };
+        let [file] = files else { return Err(MessageViolation::Files(request::SET_INFLIGHT_FD, files.len())) };
         if let Some(running) = self.queues.iter().find(|queue| queue.state != QueueState::Stopped) {
-            return Err(Violation::Running(running.number));
+            return Err(MessageViolation::Running(running.number));
         }
         let (len, offset) = (le64(payload, 0), le64(payload, 8));
         if len != shape.bytes() {
-            return Err(Violation::InflightSize(len, shape.bytes()));
+            return Err(MessageViolation::InflightSize(len, shape.bytes()));
         }
-        let memory = self.platform.map(file, offset, len).map_err(Violation::File)?;
+        let memory = self.platform.map(file, offset, len).map_err(MessageViolation::File)?;
         self.inflight = Some(Inflight::open(memory, shape)?);
         Ok(Answer::None)
     }
@@ -332,12 +332,12 @@ impl<P: Platform> Session<P> {
     }
 
     /// Take one step in the guest's queues. A guest can always have one more request, so the caller limits the steps.
-    pub fn next_step(&mut self) -> QueueStep {
+    pub fn next_step(&mut self) -> RingStep {
         let count = if self.is_closing { 0 } else { self.queues.len() };
         for step in 0..count {
             let nth = (self.first + step) % count;
             match self.next_of(u32::try_from(nth).expect("few queues")) {
-                QueueStep::Idle => {}
+                RingStep::Idle => {}
                 busy => {
                     // The others have their turn first.
                     self.first = (nth + 1) % count;
@@ -345,23 +345,23 @@ impl<P: Platform> Session<P> {
                 }
             }
         }
-        QueueStep::Idle
+        RingStep::Idle
     }
 
-    fn next_of(&mut self, number: u32) -> QueueStep {
+    fn next_of(&mut self, number: u32) -> RingStep {
         let (_, queue, around) = self.split(number);
         match queue.take(&around) {
-            Ok(Some((head, Asked::Command(kind, offset, len)))) => {
+            Ok(Some((head, RequestContent::Command(kind, offset, len)))) => {
                 self.under_way += 1;
                 let fua = !self.has(crate::block::feature::FLUSH);
-                return QueueStep::Command(BlockCommand { id: request_id(number, head), kind, offset, len, fua });
+                return RingStep::Command(BlockCommand { id: request_id(number, head), kind, offset, len, fua });
             }
-            Ok(Some((head, Asked::Answered(outcome)))) => self.put_back(number, head, outcome),
+            Ok(Some((head, RequestContent::Answered(outcome)))) => self.put_back(number, head, outcome),
             Ok(None) if queue.arm(around.memory) => {}
-            Ok(None) => return QueueStep::Idle,
+            Ok(None) => return RingStep::Idle,
             Err(fault) => self.on_fault(number, fault),
         }
-        QueueStep::Answered
+        RingStep::Answered
     }
 
     fn on_fault(&mut self, number: u32, fault: RingFault) {
@@ -405,7 +405,7 @@ impl<P: Platform> Session<P> {
         queue.request(head).data(&self.memory, first, from).map_err(|_| GuestGone)
     }
 
-    fn parts(&self, id: RequestId) -> (&Queue<P::File>, u16) {
+    fn parts(&self, id: RequestId) -> (&VhostQueue<P::File>, u16) {
         let (number, head) = queue_and_head(id);
         (&self.queues[number as usize], head)
     }
@@ -414,20 +414,20 @@ impl<P: Platform> Session<P> {
     ///
     /// # Panics
     /// It is not under way.
-    pub fn end(&mut self, id: RequestId, outcome: CommandOutcome) {
+    pub fn end(&mut self, id: RequestId, outcome: DiskOutcome) {
         let (number, head) = queue_and_head(id);
         self.put_back(number, head, outcome);
         self.under_way -= 1;
     }
 
-    fn put_back(&mut self, number: u32, head: u16, outcome: CommandOutcome) {
+    fn put_back(&mut self, number: u32, head: u16, outcome: DiskOutcome) {
         let (_, queue, around) = self.split(number);
         if let Err(fault) = queue.end(&around, head, outcome) {
             self.on_fault(number, fault);
         }
     }
 
-    /// Ring the events that guests wait for after [`Session::end`].
+    /// Ring the events that guests wait for after [`VhostSession::end`].
     pub fn ring_guests(&mut self) {
         for queue in &mut self.queues {
             if queue.take_event_wish(&self.memory) {
@@ -439,7 +439,7 @@ impl<P: Platform> Session<P> {
     }
 
     /// The answer that the front end waits for, when the queue's last request has ended.
-    pub fn take_reply(&mut self) -> Option<Reply<P::File>> {
+    pub fn take_reply(&mut self) -> Option<MessageReply<P::File>> {
         let number = self.stopping?;
         let queue = &mut self.queues[usize::from(number)];
         if !queue.has_stopped() {
@@ -452,7 +452,7 @@ impl<P: Platform> Session<P> {
         let mut answer = [0; 8];
         answer[..4].copy_from_slice(&u32::from(number).to_le_bytes());
         answer[4..].copy_from_slice(&u32::from(base).to_le_bytes());
-        Some(Reply::new(request::GET_VRING_BASE, &answer))
+        Some(MessageReply::new(request::GET_VRING_BASE, &answer))
     }
 
     /// Number of requests that the engine has.
@@ -463,7 +463,7 @@ impl<P: Platform> Session<P> {
 
 /// The result of one step in the queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum QueueStep {
+pub enum RingStep {
     /// A request for the engine.
     Command(BlockCommand),
     /// A request that needs no engine, or one that breaks a rule.
@@ -475,8 +475,8 @@ pub enum QueueStep {
 /// The answer to a message.
 enum Answer<F> {
     /// The message has an answer.
-    Reply(Reply<F>),
-    /// The answer comes with [`Session::take_reply`].
+    MessageReply(MessageReply<F>),
+    /// The answer comes with [`VhostSession::take_reply`].
     Later,
     /// The message has none, unless the front end wants one.
     None,
@@ -489,10 +489,10 @@ fn region_place(bytes: &[u8]) -> RegionPlace {
 }
 
 /// The shape in a message about an in-flight region. Compilers end the message with 4 bytes more than its fields have.
-fn inflight_shape(request: u32, payload: &[u8]) -> Result<InflightShape, Violation> {
+fn inflight_shape(request: u32, payload: &[u8]) -> Result<InflightShape, MessageViolation> {
     match payload.len() {
         20 | 24 => InflightShape { queues: le16(payload, 16), entries: le16(payload, 18) }.check(),
-        other => Err(Violation::Length(request, other)),
+        other => Err(MessageViolation::Length(request, other)),
     }
 }
 

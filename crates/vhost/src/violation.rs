@@ -6,7 +6,7 @@ use crate::limits::{CHAIN_DESCRIPTORS_MAX, FILES_MAX, MESSAGE_BYTES_MAX, QUEUES_
 
 /// A rule of the messages that a front end broke. The connection has to be closed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Violation {
+pub enum MessageViolation {
     /// A header with these flags: another version, or an answer.
     Flags(u32),
     /// A message of this length.
@@ -49,7 +49,7 @@ pub enum Violation {
     Config(u32, u32),
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for MessageViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flags(flags) => write!(f, "a message has the flags {flags:#x}, so it is no request of version 1"),
@@ -85,7 +85,7 @@ impl fmt::Display for Violation {
         }
     }
 }
-impl std::error::Error for Violation {}
+impl std::error::Error for MessageViolation {}
 
 /// A rule of the queues that a guest broke. The queue is stopped until the guest resets the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

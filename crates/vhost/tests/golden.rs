@@ -2,7 +2,7 @@
 
 mod support;
 
-use openraid_vhost::{CommandKind, CommandOutcome, Header, Session};
+use openraid_vhost::{DiskCommandKind, DiskOutcome, MessageHeader, VhostSession};
 use support::{
     ask, disk, inflight, next, send, serve, state, tell, words, Fake, File, Guest, AVAILABLE, DESCRIPTORS, ENTRIES,
     EVENTS, INDIRECT, USED, WRITE,
@@ -11,29 +11,29 @@ use support::{
 #[test]
 fn a_header_is_twelve_bytes_and_tells_what_follows() {
     let bytes = [5, 0, 0, 0, 9, 0, 0, 0, 40, 0, 0, 0];
-    assert_eq!(Header::parse(&bytes), Ok(Header { request: 5, wants_answer: true, len: 40 }));
+    assert_eq!(MessageHeader::parse(&bytes), Ok(MessageHeader { request: 5, wants_answer: true, len: 40 }));
 }
 
 #[test]
 fn offers_and_answers_have_the_numbers_of_the_protocol() {
-    let mut session = Session::new(Fake, disk());
+    let mut session = VhostSession::new(Fake, disk());
     let bits = |bits: &[u32]| bits.iter().map(|bit| 1u64 << bit).sum::<u64>();
     assert_eq!(ask(&mut session, 1, &[]), words(&[bits(&[2, 6, 9, 10, 12, 13, 14, 28, 29, 30, 32])]));
     assert_eq!(ask(&mut session, 15, &[]), words(&[bits(&[0, 3, 9, 12])]));
     assert_eq!(ask(&mut session, 17, &[]), words(&[64]));
     // An answer to a message that has none is given when it was negotiated and is wanted.
-    let wanted = Header { request: 3, wants_answer: true, len: 0 };
+    let wanted = MessageHeader { request: 3, wants_answer: true, len: 0 };
     assert!(session.handle(wanted, &[], vec![]).unwrap().is_none());
     tell(&mut session, 16, &words(&[1 << 3]), vec![]);
     let reply = session.handle(wanted, &[], vec![]).unwrap().unwrap();
     assert_eq!(reply.bytes, [3, 0, 0, 0, 5, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let refused = session.handle(Header { request: 99, wants_answer: true, len: 0 }, &[], vec![]).unwrap_err();
+    let refused = session.handle(MessageHeader { request: 99, wants_answer: true, len: 0 }, &[], vec![]).unwrap_err();
     assert_eq!(refused.reply.unwrap().bytes[12], 1);
 }
 
 #[test]
 fn the_configuration_space_says_size_blocks_and_limits() {
-    let mut session = Session::new(Fake, disk());
+    let mut session = VhostSession::new(Fake, disk());
     let mut question = [0u32.to_le_bytes(), 60u32.to_le_bytes(), 0u32.to_le_bytes()].concat();
     question.extend([0; 60]);
     let answer = ask(&mut session, 24, &question);
@@ -56,26 +56,26 @@ fn a_write_and_a_read_move_their_bytes_and_end_in_the_used_ring() {
     guest.memory.put(0x1_1000, &[7; 4096]);
     guest.request(0, 1, 16);
     let write = next(&mut session).unwrap();
-    assert_eq!((write.kind, write.offset, write.len), (CommandKind::Write, 8192, 4096));
+    assert_eq!((write.kind, write.offset, write.len), (DiskCommandKind::Write, 8192, 4096));
     let mut payload = [0; 1000];
     session.copy_from_guest(write.id, 3096, &mut payload).unwrap();
     assert_eq!(payload, [7; 1000]);
     assert_eq!((guest.marks(), guest.used()), (vec![0], vec![]));
-    session.end(write.id, CommandOutcome::Done);
+    session.end(write.id, DiskOutcome::Done);
     assert_eq!((guest.marks(), guest.used(), guest.status(0)), (vec![], vec![(0, 1)], 0));
     session.ring_guests();
     assert_eq!(guest.call.get(), 1);
 
     guest.request(3, 0, 24);
     let read = next(&mut session).unwrap();
-    assert_eq!((read.kind, read.offset, read.len), (CommandKind::Read, 12288, 4096));
+    assert_eq!((read.kind, read.offset, read.len), (DiskCommandKind::Read, 12288, 4096));
     session.copy_to_guest(read.id, 4090, &[9; 6]).unwrap();
     assert_eq!(guest.memory.get(0x4_1000 + 4088, 8), [0, 0, 9, 9, 9, 9, 9, 9]);
-    session.end(read.id, CommandOutcome::Done);
+    session.end(read.id, DiskOutcome::Done);
     assert_eq!(guest.used(), [(0, 1), (3, 4097)]);
     guest.request(0, 0, 0);
     let lost = next(&mut session).unwrap();
-    session.end(lost.id, CommandOutcome::Failed);
+    session.end(lost.id, DiskOutcome::Failed);
     assert_eq!((guest.used()[2], guest.status(0)), ((0, 1), 1));
 }
 
@@ -107,7 +107,7 @@ fn other_requests_are_flushes_ranges_and_the_name() {
         guest.chain(DESCRIPTORS, 0, &parts);
         guest.make_available(0);
         let command = next(&mut session).map(|command| {
-            session.end(command.id, CommandOutcome::Done);
+            session.end(command.id, DiskOutcome::Done);
             (command.kind, command.offset, command.len)
         });
         (command, guest.memory.get(0x2_0010, 1)[0], guest.memory.get(0x2_2000, 5))
@@ -115,9 +115,9 @@ fn other_requests_are_flushes_ranges_and_the_name() {
     let range = |sector: u64, sectors: u32, flags: u32| {
         [&sector.to_le_bytes()[..], &sectors.to_le_bytes(), &flags.to_le_bytes()].concat()
     };
-    let may = |may_discard| CommandKind::WriteZeroes { may_discard };
-    assert_eq!(ask(4, &[], 0).0, Some((CommandKind::Flush, 0, 0)));
-    assert_eq!(ask(11, &range(8, 16, 0), 0).0, Some((CommandKind::Discard, 4096, 8192)));
+    let may = |may_discard| DiskCommandKind::WriteZeroes { may_discard };
+    assert_eq!(ask(4, &[], 0).0, Some((DiskCommandKind::Flush, 0, 0)));
+    assert_eq!(ask(11, &range(8, 16, 0), 0).0, Some((DiskCommandKind::Discard, 4096, 8192)));
     assert_eq!(ask(13, &range(8, 16, 0), 0).0, Some((may(false), 4096, 8192)));
     assert_eq!(ask(13, &range(8, 16, 1), 0).0, Some((may(true), 4096, 8192)));
     assert_eq!(ask(8, &[], 20), (None, 0, b"data\0".to_vec()));
@@ -179,7 +179,7 @@ fn the_in_flight_region_has_the_bytes_of_the_protocol() {
     assert_eq!(region.get(0, 16), [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 16, 0, 0, 0, 0, 0]);
     assert_eq!(entry(4), [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(entry(1), [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-    session.end(first.id, CommandOutcome::Done);
+    session.end(first.id, DiskOutcome::Done);
     assert_eq!(region.get(12, 4), [4, 0, 1, 0]);
     assert_eq!(entry(4)[0], 0);
 }
@@ -194,7 +194,7 @@ fn a_stopped_queue_says_where_it_continues_when_its_requests_have_ended() {
     assert!(session.is_stopping() && session.take_reply().is_none());
     guest.request(3, 1, 0);
     assert_eq!(next(&mut session), None, "a queue that stops takes no more");
-    session.end(command.id, CommandOutcome::Done);
+    session.end(command.id, DiskOutcome::Done);
     let reply = session.take_reply().unwrap();
     assert_eq!(reply.bytes[12..], [0, 0, 0, 0, 1, 0, 0, 0]);
     assert!(!session.is_stopping() && session.under_way() == 0);

@@ -5,7 +5,7 @@ mod support;
 
 use std::rc::Rc;
 
-use openraid_vhost::{CommandOutcome, Header, QueueStep, RingFault, Session, Violation};
+use openraid_vhost::{DiskOutcome, MessageHeader, RingStep, RingFault, VhostSession, MessageViolation};
 use support::{
     disk, inflight, next, refusal, serve, state, tell, words, Fake, File, Guest, Part, Shared, AVAILABLE, DESCRIPTORS,
     ENTRIES, INDIRECT, MEMORY, NEXT, USED, USER, WRITE,
@@ -21,34 +21,34 @@ fn table(regions: &[[u64; 4]]) -> (Vec<u8>, Vec<File>) {
 #[test]
 fn headers_that_are_no_requests_are_refused() {
     let header =
-        |flags: u32, len: u32| Header::parse(&[1, flags, len].map(u32::to_le_bytes).concat().try_into().unwrap());
-    assert_eq!(header(2, 0), Err(Violation::Flags(2)));
-    assert_eq!(header(5, 0), Err(Violation::Flags(5)));
-    assert_eq!(header(1, 269), Err(Violation::TooLong(269)));
-    assert_eq!(header(1, u32::MAX), Err(Violation::TooLong(u32::MAX)));
+        |flags: u32, len: u32| MessageHeader::parse(&[1, flags, len].map(u32::to_le_bytes).concat().try_into().unwrap());
+    assert_eq!(header(2, 0), Err(MessageViolation::Flags(2)));
+    assert_eq!(header(5, 0), Err(MessageViolation::Flags(5)));
+    assert_eq!(header(1, 269), Err(MessageViolation::TooLong(269)));
+    assert_eq!(header(1, u32::MAX), Err(MessageViolation::TooLong(u32::MAX)));
 }
 
 #[test]
 fn memory_that_overlaps_or_is_not_there_is_refused() {
     let refused = |regions: &[[u64; 4]]| {
         let (payload, files) = table(regions);
-        refusal(&mut Session::new(Fake, disk()), 5, &payload, files)
+        refusal(&mut VhostSession::new(Fake, disk()), 5, &payload, files)
     };
-    assert_eq!(refused(&[]), Violation::Regions(0));
-    assert_eq!(refused(&[[0, 0, USER, 0]]), Violation::Region(0));
-    assert_eq!(refused(&[[u64::MAX, 2, USER, 0]]), Violation::Region(u64::MAX));
-    assert_eq!(refused(&[[0, 2, u64::MAX, 0]]), Violation::Region(0));
-    assert_eq!(refused(&[[0, 2, USER, u64::MAX]]), Violation::Region(0));
-    assert_eq!(refused(&[[0, 8192, USER, 0], [4096, 8192, 0, 0]]), Violation::Overlap(4096));
-    assert_eq!(refused(&[[0, 8192, USER, 0], [8192, 8192, USER + 4096, 0]]), Violation::Overlap(8192));
+    assert_eq!(refused(&[]), MessageViolation::Regions(0));
+    assert_eq!(refused(&[[0, 0, USER, 0]]), MessageViolation::Region(0));
+    assert_eq!(refused(&[[u64::MAX, 2, USER, 0]]), MessageViolation::Region(u64::MAX));
+    assert_eq!(refused(&[[0, 2, u64::MAX, 0]]), MessageViolation::Region(0));
+    assert_eq!(refused(&[[0, 2, USER, u64::MAX]]), MessageViolation::Region(0));
+    assert_eq!(refused(&[[0, 8192, USER, 0], [4096, 8192, 0, 0]]), MessageViolation::Overlap(4096));
+    assert_eq!(refused(&[[0, 8192, USER, 0], [8192, 8192, USER + 4096, 0]]), MessageViolation::Overlap(8192));
     let words = refused(&[[0, MEMORY + 1, USER, 0]]).to_string();
     assert!(words.contains("1048576 bytes"), "{words}");
     let (payload, _) = table(&[[0, 4096, USER, 0]]);
-    let mut session = Session::new(Fake, disk());
-    assert_eq!(refusal(&mut session, 5, &payload, vec![]), Violation::Files(5, 0));
-    assert_eq!(refusal(&mut session, 5, &payload[..39], vec![File::Event(Rc::default())]), Violation::Length(5, 39));
-    assert_eq!(refusal(&mut session, 5, &[], vec![]), Violation::Length(5, 0));
-    assert_eq!(refusal(&mut session, 3, &[], vec![File::Event(Rc::default())]), Violation::Files(3, 1));
+    let mut session = VhostSession::new(Fake, disk());
+    assert_eq!(refusal(&mut session, 5, &payload, vec![]), MessageViolation::Files(5, 0));
+    assert_eq!(refusal(&mut session, 5, &payload[..39], vec![File::Event(Rc::default())]), MessageViolation::Length(5, 39));
+    assert_eq!(refusal(&mut session, 5, &[], vec![]), MessageViolation::Length(5, 0));
+    assert_eq!(refusal(&mut session, 3, &[], vec![File::Event(Rc::default())]), MessageViolation::Files(3, 1));
 }
 
 #[test]
@@ -66,49 +66,49 @@ fn rings_that_cannot_be_are_refused() {
         refusal(&mut session, 18, &state(0, 1), vec![])
     };
     let good = [USER + DESCRIPTORS, USER + USED, USER + AVAILABLE];
-    assert_eq!(start(0, good), Violation::Entries(0));
-    assert_eq!(start(7, good), Violation::Entries(7));
-    assert_eq!(start(2048, good), Violation::Entries(2048));
-    assert_eq!(start(8, [DESCRIPTORS, good[1], good[2]]), Violation::RingPlace(DESCRIPTORS));
-    assert_eq!(start(8, [good[0] + 8, good[1], good[2]]), Violation::RingPlace(good[0] + 8));
-    assert_eq!(start(8, [good[0], good[1], good[2] + 1]), Violation::RingPlace(good[2] + 1));
+    assert_eq!(start(0, good), MessageViolation::Entries(0));
+    assert_eq!(start(7, good), MessageViolation::Entries(7));
+    assert_eq!(start(2048, good), MessageViolation::Entries(2048));
+    assert_eq!(start(8, [DESCRIPTORS, good[1], good[2]]), MessageViolation::RingPlace(DESCRIPTORS));
+    assert_eq!(start(8, [good[0] + 8, good[1], good[2]]), MessageViolation::RingPlace(good[0] + 8));
+    assert_eq!(start(8, [good[0], good[1], good[2] + 1]), MessageViolation::RingPlace(good[2] + 1));
     let end = USER + MEMORY - 64;
-    assert_eq!(start(8, [good[0], end, good[2]]), Violation::RingPlace(end));
-    assert_eq!(start(8, [u64::MAX - 15, good[1], good[2]]), Violation::RingPlace(u64::MAX - 15));
+    assert_eq!(start(8, [good[0], end, good[2]]), MessageViolation::RingPlace(end));
+    assert_eq!(start(8, [u64::MAX - 15, good[1], good[2]]), MessageViolation::RingPlace(u64::MAX - 15));
     // More entries than the in-flight region has.
-    assert_eq!(start(32, good), Violation::InflightQueue(1, 32));
+    assert_eq!(start(32, good), MessageViolation::InflightQueue(1, 32));
 
     let mut guest = Guest::new();
     let mut session = guest.connect();
-    assert_eq!(refusal(&mut session, 8, &state(0, 8), vec![]), Violation::Running(0));
-    assert_eq!(refusal(&mut session, 9, &words(&[0; 5]), vec![]), Violation::Running(0));
-    assert_eq!(refusal(&mut session, 8, &state(64, 8), vec![]), Violation::NoQueue(64));
-    assert_eq!(refusal(&mut session, 11, &state(u32::MAX, 8), vec![]), Violation::NoQueue(u32::MAX));
+    assert_eq!(refusal(&mut session, 8, &state(0, 8), vec![]), MessageViolation::Running(0));
+    assert_eq!(refusal(&mut session, 9, &words(&[0; 5]), vec![]), MessageViolation::Running(0));
+    assert_eq!(refusal(&mut session, 8, &state(64, 8), vec![]), MessageViolation::NoQueue(64));
+    assert_eq!(refusal(&mut session, 11, &state(u32::MAX, 8), vec![]), MessageViolation::NoQueue(u32::MAX));
     let file = guest.inflight.clone().unwrap();
-    assert_eq!(refusal(&mut session, 32, &inflight(320, 1, ENTRIES), vec![file]), Violation::Running(0));
+    assert_eq!(refusal(&mut session, 32, &inflight(320, 1, ENTRIES), vec![file]), MessageViolation::Running(0));
     // Another memory without the rings.
     let (payload, files) = table(&[[0, 4096, USER, 0]]);
-    assert_eq!(refusal(&mut session, 5, &payload, files), Violation::RingPlace(USER + DESCRIPTORS));
-    let mut bare = Session::new(Fake, disk());
+    assert_eq!(refusal(&mut session, 5, &payload, files), MessageViolation::RingPlace(USER + DESCRIPTORS));
+    let mut bare = VhostSession::new(Fake, disk());
     let kick = vec![File::Event(Rc::default())];
-    assert_eq!(refusal(&mut bare, 12, &words(&[3]), kick), Violation::Unprepared(3));
+    assert_eq!(refusal(&mut bare, 12, &words(&[3]), kick), MessageViolation::Unprepared(3));
 }
 
 #[test]
 fn in_flight_files_of_other_shapes_are_refused() {
     let open = |len: u64, queues: u16, entries: u16, file: File| {
-        refusal(&mut Session::new(Fake, disk()), 32, &inflight(len, queues, entries), vec![file])
+        refusal(&mut VhostSession::new(Fake, disk()), 32, &inflight(len, queues, entries), vec![file])
     };
     let zeros = |len: u64| File::Memory(Shared::zeros(len));
-    assert_eq!(open(192, 0, 8, zeros(192)), Violation::InflightShape(0, 8));
-    assert_eq!(open(192, 65, 8, zeros(192)), Violation::InflightShape(65, 8));
-    assert_eq!(open(192, 1, 1025, zeros(192)), Violation::InflightShape(1, 1025));
-    assert_eq!(open(191, 1, 8, zeros(192)), Violation::InflightSize(191, 192));
-    assert_eq!(open(192, 1, 8, zeros(192)), Violation::InflightQueue(0, 0));
-    assert!(matches!(open(192, 1, 8, zeros(100)), Violation::File(_)));
-    assert!(matches!(open(192, 1, 8, File::Event(Rc::default())), Violation::File(_)));
-    let mut session = Session::new(Fake, disk());
-    assert_eq!(refusal(&mut session, 31, &inflight(0, 1, 8)[..19], vec![]), Violation::Length(31, 19));
+    assert_eq!(open(192, 0, 8, zeros(192)), MessageViolation::InflightShape(0, 8));
+    assert_eq!(open(192, 65, 8, zeros(192)), MessageViolation::InflightShape(65, 8));
+    assert_eq!(open(192, 1, 1025, zeros(192)), MessageViolation::InflightShape(1, 1025));
+    assert_eq!(open(191, 1, 8, zeros(192)), MessageViolation::InflightSize(191, 192));
+    assert_eq!(open(192, 1, 8, zeros(192)), MessageViolation::InflightQueue(0, 0));
+    assert!(matches!(open(192, 1, 8, zeros(100)), MessageViolation::File(_)));
+    assert!(matches!(open(192, 1, 8, File::Event(Rc::default())), MessageViolation::File(_)));
+    let mut session = VhostSession::new(Fake, disk());
+    assert_eq!(refusal(&mut session, 31, &inflight(0, 1, 8)[..19], vec![]), MessageViolation::Length(31, 19));
 
     // A region with requests of another life of the ring.
     let mut guest = Guest::new();
@@ -118,13 +118,13 @@ fn in_flight_files_of_other_shapes_are_refused() {
     region.put16(14, 1000);
     let mut session = guest.prepare();
     tell(&mut session, 12, &words(&[0]), vec![File::Event(Rc::default())]);
-    assert_eq!(refusal(&mut session, 18, &state(0, 1), vec![]), Violation::InflightStale(0));
+    assert_eq!(refusal(&mut session, 18, &state(0, 1), vec![]), MessageViolation::InflightStale(0));
     // A list of ended heads that leads out of the region.
     region.put16(14, u16::MAX);
     region.put16(12, 999);
     let mut session = guest.prepare();
     tell(&mut session, 12, &words(&[0]), vec![File::Event(Rc::default())]);
-    assert_eq!(refusal(&mut session, 18, &state(0, 1), vec![]), Violation::InflightStale(0));
+    assert_eq!(refusal(&mut session, 18, &state(0, 1), vec![]), MessageViolation::InflightStale(0));
 }
 
 /// The fault that a chain of these descriptors, at head 0, is stopped with.
@@ -138,7 +138,7 @@ fn fault(prepare: impl FnOnce(&mut Guest)) -> RingFault {
     // It takes nothing more, and can be reset.
     guest.request(3, 1, 0);
     assert_eq!(next(&mut session), None);
-    let reply = session.handle(Header { request: 11, wants_answer: false, len: 8 }, &state(0, 0), vec![]);
+    let reply = session.handle(MessageHeader { request: 11, wants_answer: false, len: 8 }, &state(0, 0), vec![]);
     assert!(reply.unwrap().is_some(), "it stops at once");
     fault
 }
@@ -202,7 +202,7 @@ fn a_request_with_too_much_payload_fails_and_its_queue_goes_on() {
         guest.make_available(0);
         let command = next(&mut session);
         assert_eq!(command.is_some(), wanted, "{count} MiB");
-        command.iter().for_each(|command| session.end(command.id, CommandOutcome::Done));
+        command.iter().for_each(|command| session.end(command.id, DiskOutcome::Done));
     }
     assert_eq!((guest.memory.get(0x8000, 1), guest.used()), (vec![1], vec![(0, (32 << 20) + 1), (0, 1)]));
 }
@@ -216,7 +216,7 @@ fn a_head_that_comes_twice_stops_its_queue_and_its_request_still_ends() {
     guest.make_available(0);
     assert_eq!(next(&mut session), None);
     assert_eq!(session.take_fault(), Some((0, RingFault::Twice(0))));
-    session.end(command.id, CommandOutcome::Done);
+    session.end(command.id, DiskOutcome::Done);
     assert_eq!(guest.used(), [(0, 1)]);
 }
 
@@ -233,7 +233,7 @@ fn a_descriptor_that_changes_after_it_was_read_changes_nothing() {
     let read = next(&mut session).unwrap();
     assert_eq!((read.offset, read.len), (4096, 4096));
     session.copy_to_guest(read.id, 0, &[5; 4096]).unwrap();
-    session.end(read.id, CommandOutcome::Done);
+    session.end(read.id, DiskOutcome::Done);
     assert_eq!((guest.memory.get(0x1_1000, 4096), guest.used()), (vec![5; 4096], vec![(0, 4097)]));
     // The head of a request, too.
     guest.request(3, 1, 8);
@@ -252,7 +252,7 @@ fn memory_that_goes_away_under_a_request_is_noticed() {
     payload.extend(words(&[0, 0x8000, USER, 0]));
     tell(&mut session, 5, &payload, vec![File::Memory(guest.memory.clone())]);
     assert!(session.copy_to_guest(read.id, 0, &[1; 512]).is_err());
-    session.end(read.id, CommandOutcome::Done);
+    session.end(read.id, DiskOutcome::Done);
     assert_eq!(session.take_fault(), Some((0, RingFault::Unmapped(0x1_0010))));
 }
 
@@ -262,11 +262,11 @@ fn a_guest_that_always_has_one_more_request_gets_no_more_than_its_steps() {
     let mut session = guest.connect();
     for _ in 0..1000 {
         guest.request(0, 77, 0);
-        assert_eq!(session.next_step(), QueueStep::Answered);
+        assert_eq!(session.next_step(), RingStep::Answered);
     }
     // An index that moves to and fro is looked at once a step.
     guest.memory.ambush(AVAILABLE + 2, AVAILABLE + 2, &guest.available.wrapping_add(1).to_le_bytes());
-    assert_eq!(session.next_step(), QueueStep::Answered);
+    assert_eq!(session.next_step(), RingStep::Answered);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn random_messages_are_refused_or_taken() {
             let file = [File::Event(Rc::default()), File::Memory(guest.memory.clone())][random(2)].clone();
             let files = vec![file; random(3)];
             let request = u32::try_from(random(34)).unwrap();
-            let header = Header { request, wants_answer: false, len: payload.len() };
+            let header = MessageHeader { request, wants_answer: false, len: payload.len() };
             if session.handle(header, &payload, files).is_err() {
                 refused += 1;
                 break;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use openraid_vhost::CommandOutcome;
+use openraid_vhost::DiskOutcome;
 use support::{next, serve, File, Guest, ENTRIES, USED};
 
 fn region(guest: &Guest) -> support::Shared {
@@ -19,14 +19,14 @@ fn requests_that_a_killed_server_had_are_done_again_in_their_order() {
     }
     let commands: Vec<_> = std::iter::from_fn(|| next(&mut session)).collect();
     // The one in the middle has ended, so the used index alone would say that the last one has not begun.
-    session.end(commands[1].id, CommandOutcome::Done);
+    session.end(commands[1].id, DiskOutcome::Done);
     assert_eq!(guest.marks(), [3, 6]);
     drop(session);
     guest.request(0, 1, 64);
     let mut session = guest.connect();
     let again: Vec<_> = std::iter::from_fn(|| next(&mut session)).collect();
     assert_eq!(again.iter().map(|command| command.offset).collect::<Vec<_>>(), [3 * 4096, 6 * 4096, 64 * 512]);
-    again.iter().for_each(|command| session.end(command.id, CommandOutcome::Done));
+    again.iter().for_each(|command| session.end(command.id, DiskOutcome::Done));
     assert_eq!(guest.used(), [(0, 1), (3, 1), (6, 1), (0, 1)]);
     assert!(guest.marks().is_empty());
 }
@@ -55,7 +55,7 @@ fn a_kill_between_the_used_index_and_the_mark_does_nothing_again() {
     guest.request(0, 1, 0);
     guest.request(3, 1, 0);
     let commands: Vec<_> = std::iter::from_fn(|| next(&mut session)).collect();
-    session.end(commands[0].id, CommandOutcome::Done);
+    session.end(commands[0].id, DiskOutcome::Done);
     // As if it had been killed before it took the mark away.
     let region = region(&guest);
     region.put(16, &[1]);

@@ -118,8 +118,9 @@ fn the_socket_of_the_disk_page_is_the_one_of_the_package() {
     let socket = socket.expect("the unit has it");
     assert!(page("packaging/openraid.toml").contains(&format!("\nnbd-unix = [\"{socket}\"]\n")));
     let sockets = text.match_indices(".sock").count();
-    assert!(sockets > 2, "only {sockets} sockets were found");
-    assert_eq!(text.matches(&socket).count(), sockets, "another socket");
+    // Those of virtual machines are of another kind.
+    let known = [socket.as_str(), "/service.sock", "FOLDER/NAME.sock", "/run/vm/data.sock"];
+    assert_eq!(known.iter().map(|name| text.matches(name).count()).sum::<usize>(), sockets, "another socket");
     // What the package's unit starts exists, and takes a configuration with this socket.
     let lab = Lab::new("disk-page");
     fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = [\"{socket}\"]\n")).expect("room");

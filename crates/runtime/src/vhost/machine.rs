@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use openraid_sys::{Errno, Progress, Socket};
 use openraid_units::{ArrayId, Bytes};
 use openraid_vhost::limits::{FILES_MAX, MESSAGE_BYTES_MAX};
-use openraid_vhost::{Disk, Header, Refusal, Reply, Session, HEADER_BYTES};
+use openraid_vhost::{VhostDisk, MessageHeader, MessageRefusal, MessageReply, VhostSession, HEADER_BYTES};
 
 use super::platform::{GuestFile, GuestPlatform};
 use crate::export::Offer;
@@ -14,9 +14,9 @@ const _: () = assert!(FILES_MAX <= openraid_sys::PASSED_FILES_MAX);
 
 /// A virtual machine at an array.
 #[derive(Debug)]
-pub struct Machine {
+pub struct GuestMachine {
     pub socket: Socket,
-    pub session: Session<GuestPlatform>,
+    pub session: VhostSession<GuestPlatform>,
     pub array: ArrayId,
     /// The size that it was told.
     pub told: Bytes,
@@ -36,20 +36,20 @@ pub struct Machine {
 
 /// Why a connection ends.
 #[derive(Debug)]
-pub enum Ended {
+pub enum MachineEnd {
     /// The other side has closed it.
     Closed,
     /// The other side broke a rule.
     Broken(String),
 }
 
-impl Machine {
+impl GuestMachine {
     /// A machine that was just accepted at this offer.
     ///
     /// # Errors
     /// There are no descriptors.
     pub fn new(socket: Socket, offer: &Offer) -> Result<Self, Errno> {
-        let disk = Disk {
+        let disk = VhostDisk {
             size: offer.size.get(),
             is_read_only: offer.read_only,
             physical_block: offer.unit.max(512),
@@ -58,7 +58,7 @@ impl Machine {
         };
         Ok(Self {
             socket,
-            session: Session::new(GuestPlatform::new()?, disk),
+            session: VhostSession::new(GuestPlatform::new()?, disk),
             array: offer.array,
             told: offer.size,
             finishing: false,
@@ -75,17 +75,17 @@ impl Machine {
     ///
     /// # Errors
     /// The connection has ended.
-    pub fn step(&mut self) -> Result<bool, Ended> {
+    pub fn step(&mut self) -> Result<bool, MachineEnd> {
         let need = self.header()?.map_or(HEADER_BYTES, |header| HEADER_BYTES + header.len);
         if self.filled < need {
             let received = self.socket.receive_with_files(&mut self.input[self.filled..need], &mut self.files);
             match received {
                 Ok(Progress::Bytes(count)) => self.filled += count,
                 Ok(Progress::Blocked) => return Ok(false),
-                Ok(Progress::Closed) | Err(_) => return Err(Ended::Closed),
+                Ok(Progress::Closed) | Err(_) => return Err(MachineEnd::Closed),
             }
             if self.files.len() > FILES_MAX {
-                return Err(Ended::Broken(format!("a message comes with more than {FILES_MAX} files")));
+                return Err(MachineEnd::Broken(format!("a message comes with more than {FILES_MAX} files")));
             }
         }
         match self.header()? {
@@ -95,24 +95,24 @@ impl Machine {
     }
 
     /// The header, if all of it came.
-    fn header(&self) -> Result<Option<Header>, Ended> {
+    fn header(&self) -> Result<Option<MessageHeader>, MachineEnd> {
         if self.filled < HEADER_BYTES {
             return Ok(None);
         }
         let bytes = self.input[..HEADER_BYTES].try_into().expect("its length");
-        Header::parse(bytes).map(Some).map_err(|violation| Ended::Broken(violation.to_string()))
+        MessageHeader::parse(bytes).map(Some).map_err(|violation| MachineEnd::Broken(violation.to_string()))
     }
 
-    fn handle(&mut self, header: Header) -> Result<(), Ended> {
+    fn handle(&mut self, header: MessageHeader) -> Result<(), MachineEnd> {
         let files = self.files.drain(..).map(GuestFile::from).collect();
         let payload = &self.input[HEADER_BYTES..self.filled];
         self.filled = 0;
         match self.session.handle(header, payload, files) {
             Ok(None) => Ok(()),
             Ok(Some(reply)) => self.send(&reply),
-            Err(Refusal { violation, reply }) => {
+            Err(MessageRefusal { violation, reply }) => {
                 reply.iter().for_each(|reply| drop(self.send(reply)));
-                Err(Ended::Broken(violation.to_string()))
+                Err(MachineEnd::Broken(violation.to_string()))
             }
         }
     }
@@ -121,15 +121,15 @@ impl Machine {
     ///
     /// # Errors
     /// The connection has ended.
-    pub fn send(&mut self, reply: &Reply<GuestFile>) -> Result<(), Ended> {
+    pub fn send(&mut self, reply: &MessageReply<GuestFile>) -> Result<(), MachineEnd> {
         let file = reply.file.as_ref().and_then(|file| match file {
             GuestFile::Other(file) => Some(file.as_fd()),
             GuestFile::Event(_) => None,
         });
         match self.socket.send_with_file(&reply.bytes, file) {
             Ok(Progress::Bytes(sent)) if sent == reply.bytes.len() => Ok(()),
-            Ok(Progress::Closed) | Err(_) => Err(Ended::Closed),
-            Ok(_) => Err(Ended::Broken("answers are not read".into())),
+            Ok(Progress::Closed) | Err(_) => Err(MachineEnd::Closed),
+            Ok(_) => Err(MachineEnd::Broken("answers are not read".into())),
         }
     }
 }

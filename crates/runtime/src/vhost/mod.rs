@@ -18,7 +18,7 @@ use openraid_core::actions::{Direction, Reply, ReplyStatus, Transfer};
 use openraid_core::events::{BlockRequest, HostGone, RequestKind};
 use openraid_sys::{Accepted, Epoll, Events, Interest, Listener, PoolRange};
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Token};
-use openraid_vhost::{BlockCommand, CommandKind, CommandOutcome, QueueStep, RequestId};
+use openraid_vhost::{BlockCommand, DiskCommandKind, DiskOutcome, RingStep, RequestId};
 
 use crate::export::{HeldAnswers, Offer, OfferError, Shared};
 use crate::hosts::{HostPayload, HostRequest, RequestOwner};
@@ -27,7 +27,7 @@ use crate::limits::{
     MACHINE_STEPS_PER_ROUND_MAX,
 };
 use crate::slab::{GrowingSlab, SlabKey};
-use machine::{Ended, Machine};
+use machine::{MachineEnd, GuestMachine};
 
 /// Kernel events for this side have one of these in the top byte of their token: a socket to connect to, the socket of a machine,
 /// the kicks of a machine.
@@ -78,7 +78,7 @@ struct Door {
 pub struct Machines {
     places: Vec<VhostPlace>,
     doors: GrowingSlab<Door>,
-    table: GrowingSlab<Machine>,
+    table: GrowingSlab<GuestMachine>,
     /// Machines whose rings are to be looked at.
     busy: Vec<SlabKey>,
     /// Machines with requests that ended.
@@ -236,7 +236,7 @@ impl Machines {
                 continue;
             }
             // Without descriptors the machine is disconnected, and tries again.
-            let Ok(mut machine) = Machine::new(socket, offer) else { return };
+            let Ok(mut machine) = GuestMachine::new(socket, offer) else { return };
             let key = self.table.next_key().token().0;
             let added = shared.epoll.add(&machine.socket, VHOST_SOCKET_CLASS | key, Interest::READ).is_ok()
                 && shared
@@ -285,7 +285,7 @@ impl Machines {
     /// The kernel says that a socket of which no messages are read is broken.
     pub fn on_broken(&mut self, key: SlabKey, shared: &mut Shared) {
         if self.table.get(key).is_some_and(|machine| machine.session.is_stopping()) {
-            self.end(key, Ended::Closed, shared);
+            self.end(key, MachineEnd::Closed, shared);
         }
     }
 
@@ -328,9 +328,9 @@ impl Machines {
                     break;
                 }
                 match machine.session.next_step() {
-                    QueueStep::Command(command) => submit(key, machine.array, command, shared),
-                    QueueStep::Answered => {}
-                    QueueStep::Idle => {
+                    RingStep::Command(command) => submit(key, machine.array, command, shared),
+                    RingStep::Answered => {}
+                    RingStep::Idle => {
                         machine.busy = false;
                         break;
                     }
@@ -361,19 +361,19 @@ impl Machines {
         match copied {
             Some(Ok(())) => {
                 if is_end {
-                    self.end_request(key, id, CommandOutcome::Done);
+                    self.end_request(key, id, DiskOutcome::Done);
                 }
                 shared.control.transfer_done(transfer.tag, Ok(()));
             }
             Some(Err(_)) => {
                 shared.control.transfer_done(transfer.tag, Err(HostGone));
-                self.end(key, Ended::Broken("the memory of a request that runs was taken away".into()), shared);
+                self.end(key, MachineEnd::Broken("the memory of a request that runs was taken away".into()), shared);
             }
             None => shared.control.transfer_done(transfer.tag, Err(HostGone)),
         }
     }
 
-    fn end_request(&mut self, key: SlabKey, id: RequestId, outcome: CommandOutcome) {
+    fn end_request(&mut self, key: SlabKey, id: RequestId, outcome: DiskOutcome) {
         if let Some(machine) = self.table.get_mut(key) {
             machine.session.end(id, outcome);
             self.mark_dirty(key);
@@ -384,12 +384,12 @@ impl Machines {
     #[inline]
     pub fn reply(&mut self, key: SlabKey, reply: &Reply, host: &HostRequest) {
         let outcome = match reply.status {
-            ReplyStatus::Ok => CommandOutcome::Done,
+            ReplyStatus::Ok => DiskOutcome::Done,
             ReplyStatus::IoError
             | ReplyStatus::OutOfRange
             | ReplyStatus::ReadOnly
             | ReplyStatus::NoSpace
-            | ReplyStatus::Offline => CommandOutcome::Failed,
+            | ReplyStatus::Offline => DiskOutcome::Failed,
         };
         self.end_request(key, RequestId(host.id), outcome);
     }
@@ -413,7 +413,7 @@ impl Machines {
             }
             match sent {
                 Some(Err(ended)) => self.end(key, ended, shared),
-                _ if is_finished => self.end(key, Ended::Closed, shared),
+                _ if is_finished => self.end(key, MachineEnd::Closed, shared),
                 Some(Ok(())) => self.wait_for_messages(key, shared),
                 None => {}
             }
@@ -426,15 +426,15 @@ impl Machines {
         machine.finishing = true;
         machine.session.take_no_more();
         if machine.session.under_way() == 0 {
-            self.end(key, Ended::Closed, shared);
+            self.end(key, MachineEnd::Closed, shared);
         }
     }
 
-    fn end(&mut self, key: SlabKey, ended: Ended, shared: &Shared) {
+    fn end(&mut self, key: SlabKey, ended: MachineEnd, shared: &Shared) {
         let Some(mut machine) = self.table.remove(key) else { return };
         let _ = shared.epoll.remove(&machine.socket);
         let _ = shared.epoll.remove(machine.session.platform().kicks());
-        if let Ended::Broken(why) = ended {
+        if let MachineEnd::Broken(why) = ended {
             self.refuse(machine.array, format!("disconnected: {why}"));
         }
     }
@@ -463,7 +463,7 @@ impl Machines {
     /// Disconnect all machines at once.
     pub fn close_all(&mut self, shared: &mut Shared) {
         for key in self.table.keys() {
-            self.end(key, Ended::Closed, shared);
+            self.end(key, MachineEnd::Closed, shared);
         }
     }
 
@@ -508,11 +508,11 @@ impl Machines {
 fn submit(key: SlabKey, array: ArrayId, command: BlockCommand, shared: &mut Shared) {
     let BlockCommand { id, kind, offset, len, fua } = command;
     let kind = match kind {
-        CommandKind::Read => RequestKind::Read,
-        CommandKind::Write => RequestKind::Write { fua },
-        CommandKind::Flush => RequestKind::Flush,
-        CommandKind::Discard => RequestKind::Trim { fua },
-        CommandKind::WriteZeroes { may_discard } => RequestKind::WriteZeroes { fua, may_discard },
+        DiskCommandKind::Read => RequestKind::Read,
+        DiskCommandKind::Write => RequestKind::Write { fua },
+        DiskCommandKind::Flush => RequestKind::Flush,
+        DiskCommandKind::Discard => RequestKind::Trim { fua },
+        DiskCommandKind::WriteZeroes { may_discard } => RequestKind::WriteZeroes { fua, may_discard },
     };
     let (owner, offset) = (RequestOwner::Machine(key), ArrayOffset(offset));
     let host = HostRequest { owner, id: id.0, kind, offset, len, payload: HostPayload::Guest, sent: 0 };

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use openraid_vhost::{
-    BlockCommand, CommandOutcome, Disk, Header, Platform, QueueStep, Refusal, Reply, Session, SharedBytes, Violation,
+    BlockCommand, DiskOutcome, VhostDisk, MessageHeader, Platform, RingStep, MessageRefusal, MessageReply, VhostSession, SharedBytes, MessageViolation,
 };
 
 /// The address of the guest's memory in the front end, and its length.
@@ -134,8 +134,8 @@ impl Platform for Fake {
     }
 }
 
-pub fn disk() -> Disk {
-    Disk { size: SIZE, is_read_only: false, physical_block: 4096, preferred: 64 << 10, serial: "data".into() }
+pub fn disk() -> VhostDisk {
+    VhostDisk { size: SIZE, is_read_only: false, physical_block: 4096, preferred: 64 << 10, serial: "data".into() }
 }
 
 pub fn words(values: &[u64]) -> Vec<u8> {
@@ -176,29 +176,29 @@ pub struct Guest {
 }
 
 pub fn send(
-    session: &mut Session<Fake>,
+    session: &mut VhostSession<Fake>,
     request: u32,
     payload: &[u8],
     files: Vec<File>,
-) -> Result<Option<Reply<File>>, Refusal<File>> {
-    session.handle(Header { request, wants_answer: false, len: payload.len() }, payload, files)
+) -> Result<Option<MessageReply<File>>, MessageRefusal<File>> {
+    session.handle(MessageHeader { request, wants_answer: false, len: payload.len() }, payload, files)
 }
 
 /// The front end's question and its answer, without the header.
-pub fn ask(session: &mut Session<Fake>, request: u32, payload: &[u8]) -> Vec<u8> {
+pub fn ask(session: &mut VhostSession<Fake>, request: u32, payload: &[u8]) -> Vec<u8> {
     let reply = send(session, request, payload, Vec::new()).unwrap().unwrap();
     assert_eq!(&reply.bytes[..8], [request.to_le_bytes(), 5u32.to_le_bytes()].concat());
     reply.bytes[12..].to_vec()
 }
 
-pub fn tell(session: &mut Session<Fake>, request: u32, payload: &[u8], files: Vec<File>) {
+pub fn tell(session: &mut VhostSession<Fake>, request: u32, payload: &[u8], files: Vec<File>) {
     let reply = send(session, request, payload, files);
     assert!(matches!(reply, Ok(None)), "{reply:?}");
 }
 
 /// What the message was refused with.
-pub fn refusal(session: &mut Session<Fake>, request: u32, payload: &[u8], files: Vec<File>) -> Violation {
-    let Refusal { violation, reply } = send(session, request, payload, files).unwrap_err();
+pub fn refusal(session: &mut VhostSession<Fake>, request: u32, payload: &[u8], files: Vec<File>) -> MessageViolation {
+    let MessageRefusal { violation, reply } = send(session, request, payload, files).unwrap_err();
     assert!(reply.is_none());
     violation
 }
@@ -222,8 +222,8 @@ impl Guest {
     }
 
     /// All messages up to the addresses of ring 0, in the order in which QEMU sends them.
-    pub fn prepare(&mut self) -> Session<Fake> {
-        let mut session = Session::new(Fake, disk());
+    pub fn prepare(&mut self) -> VhostSession<Fake> {
+        let mut session = VhostSession::new(Fake, disk());
         tell(&mut session, 16, &words(&[PROTOCOL]), vec![]);
         tell(&mut session, 3, &[], vec![]);
         tell(&mut session, 2, &words(&[self.features]), vec![]);
@@ -242,7 +242,7 @@ impl Guest {
     }
 
     /// A session that serves, as after a connection.
-    pub fn connect(&mut self) -> Session<Fake> {
+    pub fn connect(&mut self) -> VhostSession<Fake> {
         let mut session = self.prepare();
         let base = self.memory.get16(USED + 2);
         tell(&mut session, 10, &state(0, u32::from(base)), vec![]);
@@ -250,7 +250,7 @@ impl Guest {
         session
     }
 
-    pub fn start(&mut self, session: &mut Session<Fake>) {
+    pub fn start(&mut self, session: &mut VhostSession<Fake>) {
         tell(session, 14, &words(&[0]), vec![File::Event(self.error.clone())]);
         tell(session, 12, &words(&[0]), vec![File::Event(Rc::default())]);
         tell(session, 13, &words(&[0]), vec![File::Event(self.call.clone())]);
@@ -317,22 +317,22 @@ impl Guest {
 }
 
 /// The next request for the engine, after at most this many steps that need no engine.
-pub fn next(session: &mut Session<Fake>) -> Option<BlockCommand> {
+pub fn next(session: &mut VhostSession<Fake>) -> Option<BlockCommand> {
     for _ in 0..100 {
         match session.next_step() {
-            QueueStep::Command(command) => return Some(command),
-            QueueStep::Answered => {}
-            QueueStep::Idle => return None,
+            RingStep::Command(command) => return Some(command),
+            RingStep::Answered => {}
+            RingStep::Idle => return None,
         }
     }
     panic!("the queue never gets idle");
 }
 
 /// Do all requests as an array of zeros would.
-pub fn serve(session: &mut Session<Fake>) -> usize {
+pub fn serve(session: &mut VhostSession<Fake>) -> usize {
     let mut count = 0;
     while let Some(command) = next(session) {
-        session.end(command.id, CommandOutcome::Done);
+        session.end(command.id, DiskOutcome::Done);
         count += 1;
     }
     session.ring_guests();
