@@ -28,7 +28,7 @@ const ENTRIES: u16 = 64;
 /// Requests of a queue: each has three descriptors.
 const SLOTS: u16 = 16;
 const MEMORY: u64 = 4 << 20;
-/// Where the front end has its guest's memory, as it tells the server.
+/// The place of a guest's memory, as the front end tells the server.
 const USER: u64 = 0x7000_0000;
 /// Places in the memory of a queue: descriptors, available ring, used ring; then the requests.
 const QUEUE_BYTES: u64 = 1 << 20;
@@ -293,7 +293,7 @@ impl Load {
         }
     }
 
-    /// Load until so many requests have ended.
+    /// Load until this number of requests has ended.
     fn run(&mut self, machine: &mut Machine, count: u64) {
         let (until, wanted) = (Instant::now() + END_TIME_MAX, machine.ended + count);
         while machine.ended < wanted {

@@ -125,13 +125,13 @@ pub enum DiskCommandKind {
 /// A request for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockCommand {
-    /// Its name.
+    /// The name of the request in its session.
     pub id: RequestId,
-    /// Its kind.
+    /// The work for the engine.
     pub kind: DiskCommandKind,
     /// First byte.
     pub offset: u64,
-    /// Bytes.
+    /// Number of bytes of the range.
     pub len: u64,
     /// Does its end mean that it is on stable media? Guests that know flushes do without.
     pub fua: bool,
@@ -177,7 +177,11 @@ pub enum RequestContent {
 
 impl DiskRequest {
     /// Look at a chain.
-    pub fn new<M: SharedBytes>(chain: Chain, memory: &GuestMemory<M>, disk: &VhostDisk) -> Result<(Self, RequestContent), RingFault> {
+    pub fn new<M: SharedBytes>(
+        chain: Chain,
+        memory: &GuestMemory<M>,
+        disk: &VhostDisk,
+    ) -> Result<(Self, RequestContent), RingFault> {
         if chain.readable_bytes() < HEAD_BYTES || chain.writable_bytes() == 0 {
             return Err(RingFault::NoRequest);
         }
@@ -193,7 +197,9 @@ impl DiskRequest {
                 request.wanted = room;
                 RequestContent::Command(DiskCommandKind::Read, offset, room)
             }
-            (WRITE, Some(offset)) if is_whole(payload) => RequestContent::Command(DiskCommandKind::Write, offset, payload),
+            (WRITE, Some(offset)) if is_whole(payload) => {
+                RequestContent::Command(DiskCommandKind::Write, offset, payload)
+            }
             (READ | WRITE, _) => failed,
             (FLUSH, _) => RequestContent::Command(DiskCommandKind::Flush, 0, 0),
             (GET_ID, _) => {

@@ -39,8 +39,8 @@ mod ring;
 mod session;
 mod violation;
 
-pub use block::{BlockCommand, DiskCommandKind, DiskOutcome, VhostDisk, RequestId};
+pub use block::{BlockCommand, DiskCommandKind, DiskOutcome, RequestId, VhostDisk};
 pub use memory::{GuestGone, Platform, SharedBytes};
 pub use message::{MessageHeader, MessageRefusal, MessageReply, HEADER_BYTES};
 pub use session::{RingStep, VhostSession};
-pub use violation::{RingFault, MessageViolation};
+pub use violation::{MessageViolation, RingFault};

@@ -3,7 +3,7 @@
 //! All bytes change at any time. Each access copies; nothing here hands out a reference to shared memory.
 
 use crate::limits::REGIONS_MAX;
-use crate::violation::{RingFault, MessageViolation};
+use crate::violation::{MessageViolation, RingFault};
 
 /// Mapped memory that others change at any time. An access outside of it is a bug of the caller.
 pub trait SharedBytes {
@@ -125,7 +125,9 @@ impl<M: SharedBytes> GuestMemory<M> {
         let found = self.regions.iter().enumerate().find_map(|(nth, region)| Some((nth, fits(region)?)));
         // The parts are loaded and stored as aligned numbers, in the guest's view and in ours.
         match found {
-            Some((region, at)) if user.is_multiple_of(align) && at.is_multiple_of(align) => Ok(GuestPlace { region, at }),
+            Some((region, at)) if user.is_multiple_of(align) && at.is_multiple_of(align) => {
+                Ok(GuestPlace { region, at })
+            }
             _ => Err(MessageViolation::RingPlace(user)),
         }
     }

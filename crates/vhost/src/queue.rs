@@ -7,11 +7,11 @@
 
 use std::collections::VecDeque;
 
-use crate::block::{RequestContent, DiskOutcome, VhostDisk, DiskRequest};
+use crate::block::{DiskOutcome, DiskRequest, RequestContent, VhostDisk};
 use crate::inflight::Inflight;
 use crate::memory::{GuestMemory, SharedBytes};
-use crate::ring::{VirtRing, RingAddresses};
-use crate::violation::{RingFault, MessageViolation};
+use crate::ring::{RingAddresses, VirtRing};
+use crate::violation::{MessageViolation, RingFault};
 
 /// The state of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -77,7 +77,11 @@ impl<F> VhostQueue<F> {
     }
 
     /// Begin to take requests.
-    pub fn start<M: SharedBytes>(&mut self, around: &RingSurroundings<'_, M>, has_events: bool) -> Result<(), MessageViolation> {
+    pub fn start<M: SharedBytes>(
+        &mut self,
+        around: &RingSurroundings<'_, M>,
+        has_events: bool,
+    ) -> Result<(), MessageViolation> {
         let (Some(addresses), 1..) = (&self.addresses, self.entries) else {
             return Err(MessageViolation::Unprepared(self.number));
         };
@@ -137,7 +141,10 @@ impl<F> VhostQueue<F> {
     }
 
     /// The next request: its head, and what it asks for.
-    pub fn take<M: SharedBytes>(&mut self, around: &RingSurroundings<'_, M>) -> Result<Option<(u16, RequestContent)>, RingFault> {
+    pub fn take<M: SharedBytes>(
+        &mut self,
+        around: &RingSurroundings<'_, M>,
+    ) -> Result<Option<(u16, RequestContent)>, RingFault> {
         let Some(ring) = &mut self.ring else { return Ok(None) };
         let head = match (self.state, self.again.pop_front()) {
             (QueueState::Stopped | QueueState::Broken, _) | (QueueState::Stopping, None) => return Ok(None),

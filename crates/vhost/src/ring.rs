@@ -11,7 +11,7 @@ use crate::bytes::{le16, le32, le64};
 use crate::chain::{Chain, ChainSpan};
 use crate::limits::CHAIN_DESCRIPTORS_MAX;
 use crate::memory::{GuestMemory, GuestPlace, SharedBytes};
-use crate::violation::{RingFault, MessageViolation};
+use crate::violation::{MessageViolation, RingFault};
 
 const DESCRIPTOR_BYTES: u64 = 16;
 const USED_BYTES: u64 = 8;

@@ -1,14 +1,14 @@
 //! One connection of a front end: its messages, and the requests in its guest's queues.
 
-use crate::block::{RequestContent, BlockCommand, DiskOutcome, VhostDisk, RequestId};
+use crate::block::{BlockCommand, DiskOutcome, RequestContent, RequestId, VhostDisk};
 use crate::bytes::{le16, le32, le64};
 use crate::inflight::{Inflight, InflightShape};
 use crate::limits::{CONFIG_BYTES_MAX, QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use crate::memory::{check_regions, GuestGone, GuestMemory, Platform, RegionPlace};
 use crate::message::{feature, protocol, request, MessageHeader, MessageRefusal, MessageReply};
-use crate::queue::{VhostQueue, QueueState, RingSurroundings};
+use crate::queue::{QueueState, RingSurroundings, VhostQueue};
 use crate::ring::RingAddresses;
-use crate::violation::{RingFault, MessageViolation};
+use crate::violation::{MessageViolation, RingFault};
 
 /// Bits of the number that comes with an event: the queue, and whether there is no event.
 const EVENT_QUEUE: u64 = 0xff;
@@ -87,7 +87,12 @@ impl<P: Platform> VhostSession<P> {
         }
     }
 
-    fn try_handle(&mut self, number: u32, payload: &[u8], files: Vec<P::File>) -> Result<Answer<P::File>, MessageViolation> {
+    fn try_handle(
+        &mut self,
+        number: u32,
+        payload: &[u8],
+        files: Vec<P::File>,
+    ) -> Result<Answer<P::File>, MessageViolation> {
         let length = |wanted: usize| match payload.len() == wanted {
             true => Ok(()),
             false => Err(MessageViolation::Length(number, payload.len())),
@@ -229,7 +234,12 @@ impl<P: Platform> VhostSession<P> {
         Ok(Answer::None)
     }
 
-    fn set_event(&mut self, request: u32, value: u64, mut files: Vec<P::File>) -> Result<Answer<P::File>, MessageViolation> {
+    fn set_event(
+        &mut self,
+        request: u32,
+        value: u64,
+        mut files: Vec<P::File>,
+    ) -> Result<Answer<P::File>, MessageViolation> {
         let wanted = usize::from(value & NO_EVENT == 0);
         if files.len() != wanted || value > EVENT_QUEUE | NO_EVENT {
             return Err(MessageViolation::Files(request, files.len()));

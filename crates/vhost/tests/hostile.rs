@@ -5,7 +5,7 @@ mod support;
 
 use std::rc::Rc;
 
-use openraid_vhost::{DiskOutcome, MessageHeader, RingStep, RingFault, VhostSession, MessageViolation};
+use openraid_vhost::{DiskOutcome, MessageHeader, MessageViolation, RingFault, RingStep, VhostSession};
 use support::{
     disk, inflight, next, refusal, serve, state, tell, words, Fake, File, Guest, Part, Shared, AVAILABLE, DESCRIPTORS,
     ENTRIES, INDIRECT, MEMORY, NEXT, USED, USER, WRITE,
@@ -20,8 +20,9 @@ fn table(regions: &[[u64; 4]]) -> (Vec<u8>, Vec<File>) {
 
 #[test]
 fn headers_that_are_no_requests_are_refused() {
-    let header =
-        |flags: u32, len: u32| MessageHeader::parse(&[1, flags, len].map(u32::to_le_bytes).concat().try_into().unwrap());
+    let header = |flags: u32, len: u32| {
+        MessageHeader::parse(&[1, flags, len].map(u32::to_le_bytes).concat().try_into().unwrap())
+    };
     assert_eq!(header(2, 0), Err(MessageViolation::Flags(2)));
     assert_eq!(header(5, 0), Err(MessageViolation::Flags(5)));
     assert_eq!(header(1, 269), Err(MessageViolation::TooLong(269)));
@@ -46,7 +47,10 @@ fn memory_that_overlaps_or_is_not_there_is_refused() {
     let (payload, _) = table(&[[0, 4096, USER, 0]]);
     let mut session = VhostSession::new(Fake, disk());
     assert_eq!(refusal(&mut session, 5, &payload, vec![]), MessageViolation::Files(5, 0));
-    assert_eq!(refusal(&mut session, 5, &payload[..39], vec![File::Event(Rc::default())]), MessageViolation::Length(5, 39));
+    assert_eq!(
+        refusal(&mut session, 5, &payload[..39], vec![File::Event(Rc::default())]),
+        MessageViolation::Length(5, 39)
+    );
     assert_eq!(refusal(&mut session, 5, &[], vec![]), MessageViolation::Length(5, 0));
     assert_eq!(refusal(&mut session, 3, &[], vec![File::Event(Rc::default())]), MessageViolation::Files(3, 1));
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use openraid_sys::{Errno, Progress, Socket};
 use openraid_units::{ArrayId, Bytes};
 use openraid_vhost::limits::{FILES_MAX, MESSAGE_BYTES_MAX};
-use openraid_vhost::{VhostDisk, MessageHeader, MessageRefusal, MessageReply, VhostSession, HEADER_BYTES};
+use openraid_vhost::{MessageHeader, MessageRefusal, MessageReply, VhostDisk, VhostSession, HEADER_BYTES};
 
 use super::platform::{GuestFile, GuestPlatform};
 use crate::export::Offer;

@@ -18,7 +18,7 @@ use openraid_core::actions::{Direction, Reply, ReplyStatus, Transfer};
 use openraid_core::events::{BlockRequest, HostGone, RequestKind};
 use openraid_sys::{Accepted, Epoll, Events, Interest, Listener, PoolRange};
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Token};
-use openraid_vhost::{BlockCommand, DiskCommandKind, DiskOutcome, RingStep, RequestId};
+use openraid_vhost::{BlockCommand, DiskCommandKind, DiskOutcome, RequestId, RingStep};
 
 use crate::export::{HeldAnswers, Offer, OfferError, Shared};
 use crate::hosts::{HostPayload, HostRequest, RequestOwner};
@@ -27,7 +27,7 @@ use crate::limits::{
     MACHINE_STEPS_PER_ROUND_MAX,
 };
 use crate::slab::{GrowingSlab, SlabKey};
-use machine::{MachineEnd, GuestMachine};
+use machine::{GuestMachine, MachineEnd};
 
 /// Kernel events for this side have one of these in the top byte of their token: a socket to connect to, the socket of a machine,
 /// the kicks of a machine.

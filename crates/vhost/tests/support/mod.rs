@@ -7,7 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use openraid_vhost::{
-    BlockCommand, DiskOutcome, VhostDisk, MessageHeader, Platform, RingStep, MessageRefusal, MessageReply, VhostSession, SharedBytes, MessageViolation,
+    BlockCommand, DiskOutcome, MessageHeader, MessageRefusal, MessageReply, MessageViolation, Platform, RingStep,
+    SharedBytes, VhostDisk, VhostSession,
 };
 
 /// The address of the guest's memory in the front end, and its length.
