@@ -61,7 +61,7 @@ impl Exit {
         match self {
             Self::Fine => "fine; no mismatches",
             Self::Degraded => "the array is degraded",
-            Self::Failed => "the array has failed or does not start; a member has no valid superblock",
+            Self::Failed => "the array has failed or does not start; `examine`: a member has no valid superblock",
             Self::Mismatches => "mismatches were found, or are left",
             Self::CannotTell => "the state is unknown: no server answers, or a member cannot be read",
             Self::Aborted => "a check, repair or other task was aborted before it was done",

@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -228,8 +228,7 @@ impl Listener {
         }
         if group {
             // The mode is widened only now, because the umask applies when the socket is bound.
-            fs::set_permissions(path, Permissions::from_mode(0o660))
-                .map_err(|e| fail("open the socket to its group", e.into()))?;
+            open_to_group(path).map_err(|e| fail("open the socket to its group", e.into()))?;
         }
         listen(&fd).map_err(|e| fail("listen", e))?;
         let metadata = fs::symlink_metadata(path).map_err(|e| fail("look at the socket", e.into()))?;
@@ -582,6 +581,17 @@ pub(crate) fn holder_of_name(name: &str) -> Holder {
         Ok(_) => holder(&Socket::of(fd)),
         Err(_) => Holder::Unknown,
     }
+}
+
+/// Lets the group of a folder use a socket of this account. Other accounts with write access to the folder may have put something else there.
+fn open_to_group(path: &Path) -> std::io::Result<()> {
+    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
+    let about = file.metadata()?;
+    // SAFETY: no memory involved.
+    if !about.file_type().is_socket() || about.uid() != unsafe { libc::geteuid() } {
+        return Err(std::io::Error::other("it is not the socket that was just made"));
+    }
+    fs::set_permissions(format!("/proc/self/fd/{}", file.as_raw_fd()), Permissions::from_mode(0o660))
 }
 
 /// Removes the socket at `path` if no server answers at it.

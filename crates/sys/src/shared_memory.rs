@@ -23,6 +23,8 @@ pub enum SharedMemoryError {
         /// The end of the part.
         need: u64,
     },
+    /// It does not begin at a multiple of eight bytes of its file, so numbers in it are not aligned.
+    Offset(u64),
     /// The kernel's error.
     Failed(Errno),
 }
@@ -34,6 +36,7 @@ impl fmt::Display for SharedMemoryError {
                 "the shared memory is not sealed against shrinking; give the machine memory by memory-backend-memfd,share=on",
             ),
             Self::TooShort { have, need } => write!(f, "the shared memory has {have} bytes, and {need} are needed"),
+            Self::Offset(at) => write!(f, "the shared memory begins at byte {at} of its file, which is no multiple of 8"),
             Self::Failed(error) => write!(f, "the shared memory cannot be mapped: {error}"),
         }
     }
@@ -67,6 +70,9 @@ impl SharedMemory {
         }
         let about = file.try_clone_to_owned().and_then(|file| File::from(file).metadata());
         let about = about.map_err(|error| SharedMemoryError::Failed(error.into()))?;
+        if !offset.is_multiple_of(8) {
+            return Err(SharedMemoryError::Offset(offset));
+        }
         let need = offset.saturating_add(len);
         if about.len() < need || len == 0 {
             return Err(SharedMemoryError::TooShort { have: about.len(), need });
@@ -190,8 +196,14 @@ impl SharedEvent {
         }
     }
 
-    /// Wake the other process.
+    /// Wake the other process. It shares the flags of the event and may make a write wait, so a full counter is not written to.
     pub fn ring(&self) {
+        let mut event = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+        // SAFETY: one entry, which is valid for the call.
+        let count = unsafe { libc::poll(&raw mut event, 1, 0) };
+        if count != 1 || event.revents & libc::POLLOUT == 0 {
+            return;
+        }
         let one: u64 = 1;
         // A full counter has woken it already. Nothing else is an error here that could be repaired.
         // SAFETY: reads eight bytes of `one`.
@@ -232,7 +244,8 @@ mod tests {
         let refused = SharedMemory::map(plain.as_fd(), 0, 4096).expect_err("it may shrink");
         assert!(refused.to_string().contains("memory-backend-memfd"), "{refused}");
         let sealed = sealed_file(4096).expect("a file");
-        for (offset, len) in [(0, 4097), (4096, 1), (u64::MAX, 2), (0, 0)] {
+        assert_eq!(SharedMemory::map(sealed.as_fd(), 1, 16).expect_err("odd"), SharedMemoryError::Offset(1));
+        for (offset, len) in [(0, 4097), (4096, 1), (u64::MAX - 7, 2), (0, 0)] {
             let refused = SharedMemory::map(sealed.as_fd(), offset, len).expect_err("too short");
             assert!(matches!(refused, SharedMemoryError::TooShort { have: 4096, .. }), "{refused}");
         }

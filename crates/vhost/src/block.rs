@@ -122,6 +122,16 @@ pub enum DiskCommandKind {
     },
 }
 
+impl DiskCommandKind {
+    /// Does it change data?
+    const fn is_change(self) -> bool {
+        match self {
+            Self::Write | Self::Discard | Self::WriteZeroes { .. } => true,
+            Self::Read | Self::Flush => false,
+        }
+    }
+}
+
 /// A request for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockCommand {
@@ -213,6 +223,8 @@ impl DiskRequest {
             _ => RequestContent::Answered(DiskOutcome::Unsupported),
         };
         match asked {
+            // The feature tells guests, and a guest need not obey.
+            RequestContent::Command(kind, ..) if disk.is_read_only && kind.is_change() => Ok((request, failed)),
             RequestContent::Command(DiskCommandKind::Read | DiskCommandKind::Write, _, 0) => {
                 Ok((request, RequestContent::Answered(DiskOutcome::Done)))
             }

@@ -8,6 +8,15 @@ pub const QUEUES_MAX: u16 = 64;
 pub const QUEUE_ENTRIES_MAX: u16 = 1024;
 /// Maximum number of regions of guest memory in one message, as the protocol has it.
 pub const REGIONS_MAX: usize = 8;
+/// Maximum bytes of all regions of a guest. All machines with their former and their next memory fit into half of the addresses of a
+/// process.
+pub const GUEST_BYTES_MAX: u64 = 256 << 30;
+/// Each region begins at a multiple of this in its file: a page.
+pub const REGION_ALIGN: u64 = 4096;
+/// The in-flight region begins at a multiple of this in its file, so that its numbers are aligned.
+pub const INFLIGHT_ALIGN: u64 = 64;
+/// Maximum number of in-flight regions that are made for one connection.
+pub const INFLIGHT_MADE_MAX: u8 = 16;
 /// Maximum number of files that come with one message: one for each region.
 pub const FILES_MAX: usize = REGIONS_MAX;
 /// Maximum bytes of the configuration space, as the protocol has it.

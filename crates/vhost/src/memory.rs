@@ -2,7 +2,7 @@
 //!
 //! All bytes change at any time. Each access copies; nothing here hands out a reference to shared memory.
 
-use crate::limits::REGIONS_MAX;
+use crate::limits::{GUEST_BYTES_MAX, REGIONS_MAX, REGION_ALIGN};
 use crate::violation::{MessageViolation, RingFault};
 
 /// Mapped memory that others change at any time. An access outside of it is a bug of the caller.
@@ -100,6 +100,9 @@ pub fn check_regions(places: &[RegionPlace]) -> Result<(), MessageViolation> {
         if place.len == 0 || ends.contains(&None) {
             return Err(MessageViolation::Region(place.guest));
         }
+        if !place.offset.is_multiple_of(REGION_ALIGN) {
+            return Err(MessageViolation::FileOffset(place.offset));
+        }
         let overlaps = |start: u64, other: u64, len: u64| start < other + len && other < start + place.len;
         for other in &places[..nth] {
             if overlaps(place.guest, other.guest, other.len) || overlaps(place.user, other.user, other.len) {
@@ -107,7 +110,10 @@ pub fn check_regions(places: &[RegionPlace]) -> Result<(), MessageViolation> {
             }
         }
     }
-    Ok(())
+    match places.iter().fold(0_u64, |sum, place| sum.saturating_add(place.len)) {
+        bytes if bytes > GUEST_BYTES_MAX => Err(MessageViolation::GuestBytes(bytes)),
+        _ => Ok(()),
+    }
 }
 
 impl<M: SharedBytes> GuestMemory<M> {

@@ -3,7 +3,7 @@
 use crate::block::{BlockCommand, DiskOutcome, RequestContent, RequestId, VhostDisk};
 use crate::bytes::{le16, le32, le64};
 use crate::inflight::{Inflight, InflightShape};
-use crate::limits::{CONFIG_BYTES_MAX, QUEUES_MAX, QUEUE_ENTRIES_MAX};
+use crate::limits::{CONFIG_BYTES_MAX, INFLIGHT_ALIGN, INFLIGHT_MADE_MAX, QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use crate::memory::{check_regions, GuestGone, GuestMemory, Platform, RegionPlace};
 use crate::message::{feature, protocol, request, MessageHeader, MessageRefusal, MessageReply};
 use crate::queue::{QueueState, RingSurroundings, VhostQueue};
@@ -23,6 +23,8 @@ pub struct VhostSession<P: Platform> {
     protocol: u64,
     memory: GuestMemory<P::Memory>,
     inflight: Option<Inflight<P::Memory>>,
+    /// Number of in-flight regions that were made.
+    inflight_made: u8,
     /// The queues that were named, by number.
     queues: Vec<VhostQueue<P::File>>,
     /// The queue at which the next look for requests begins.
@@ -47,6 +49,7 @@ impl<P: Platform> VhostSession<P> {
             protocol: 0,
             memory: GuestMemory::default(),
             inflight: None,
+            inflight_made: 0,
             queues: Vec::new(),
             first: 0,
             stopping: None,
@@ -312,6 +315,10 @@ impl<P: Platform> VhostSession<P> {
 
     fn make_inflight(&mut self, payload: &[u8]) -> Result<Answer<P::File>, MessageViolation> {
         let shape = inflight_shape(request::GET_INFLIGHT_FD, payload)?;
+        if self.inflight_made >= INFLIGHT_MADE_MAX {
+            return Err(MessageViolation::InflightMade);
+        }
+        self.inflight_made += 1;
         let (file, memory) = self.platform.new_file(shape.bytes()).map_err(MessageViolation::File)?;
         Inflight::format(memory, shape);
         let mut answer = payload.to_vec();
@@ -331,9 +338,17 @@ impl<P: Platform> VhostSession<P> {
         if len != shape.bytes() {
             return Err(MessageViolation::InflightSize(len, shape.bytes()));
         }
+        if !offset.is_multiple_of(INFLIGHT_ALIGN) {
+            return Err(MessageViolation::FileOffset(offset));
+        }
         let memory = self.platform.map(file, offset, len).map_err(MessageViolation::File)?;
         self.inflight = Some(Inflight::open(memory, shape)?);
         Ok(Answer::None)
+    }
+
+    /// Whether guests may write from now on.
+    pub fn set_read_only(&mut self, read_only: bool) {
+        self.disk.is_read_only = read_only;
     }
 
     /// Take no more requests. The next server does them.

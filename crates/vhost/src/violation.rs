@@ -2,7 +2,10 @@
 
 use core::fmt;
 
-use crate::limits::{CHAIN_DESCRIPTORS_MAX, FILES_MAX, MESSAGE_BYTES_MAX, QUEUES_MAX, QUEUE_ENTRIES_MAX, REGIONS_MAX};
+use crate::limits::{
+    CHAIN_DESCRIPTORS_MAX, FILES_MAX, GUEST_BYTES_MAX, INFLIGHT_MADE_MAX, MESSAGE_BYTES_MAX, QUEUES_MAX,
+    QUEUE_ENTRIES_MAX, REGIONS_MAX,
+};
 
 /// A rule of the messages that a front end broke. The connection has to be closed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +38,12 @@ pub enum MessageViolation {
     Region(u64),
     /// Two regions overlap at this guest address.
     Overlap(u64),
+    /// Regions of this many bytes in all.
+    GuestBytes(u64),
+    /// Shared memory that begins at this byte of its file.
+    FileOffset(u64),
+    /// One more in-flight region than are made for a connection.
+    InflightMade,
     /// A file cannot be used; why.
     File(String),
     /// An in-flight region for this number of queues, and of entries of each.
@@ -70,6 +79,13 @@ impl fmt::Display for MessageViolation {
             Self::Regions(count) => write!(f, "{count} regions of memory; 1 to {REGIONS_MAX} are possible"),
             Self::Region(at) => write!(f, "the region of memory at {at:#x} is empty or ends beyond all addresses"),
             Self::Overlap(at) => write!(f, "two regions of memory overlap at {at:#x}"),
+            Self::GuestBytes(bytes) => {
+                write!(f, "the regions of memory have {bytes} bytes; {GUEST_BYTES_MAX} are the most")
+            }
+            Self::FileOffset(at) => write!(f, "shared memory begins at byte {at} of its file, which is not aligned"),
+            Self::InflightMade => {
+                write!(f, "more than {INFLIGHT_MADE_MAX} in-flight regions are asked for on one connection")
+            }
             Self::File(why) => f.write_str(why),
             Self::InflightShape(queues, entries) => {
                 write!(f, "an in-flight region for {queues} queues of {entries} entries is not possible")

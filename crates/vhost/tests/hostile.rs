@@ -39,7 +39,13 @@ fn memory_that_overlaps_or_is_not_there_is_refused() {
     assert_eq!(refused(&[[0, 0, USER, 0]]), MessageViolation::Region(0));
     assert_eq!(refused(&[[u64::MAX, 2, USER, 0]]), MessageViolation::Region(u64::MAX));
     assert_eq!(refused(&[[0, 2, u64::MAX, 0]]), MessageViolation::Region(0));
-    assert_eq!(refused(&[[0, 2, USER, u64::MAX]]), MessageViolation::Region(0));
+    assert_eq!(refused(&[[0, 2, USER, u64::MAX - 1]]), MessageViolation::Region(0));
+    assert_eq!(refused(&[[0, 4096, USER, 1]]), MessageViolation::FileOffset(1));
+    let half = 128 << 30;
+    assert_eq!(
+        refused(&[[0, half, USER, 0], [half, half + 1, USER + half, 0]]),
+        MessageViolation::GuestBytes(2 * half + 1)
+    );
     assert_eq!(refused(&[[0, 8192, USER, 0], [4096, 8192, 0, 0]]), MessageViolation::Overlap(4096));
     assert_eq!(refused(&[[0, 8192, USER, 0], [8192, 8192, USER + 4096, 0]]), MessageViolation::Overlap(8192));
     let words = refused(&[[0, MEMORY + 1, USER, 0]]).to_string();
@@ -99,6 +105,23 @@ fn rings_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_guest_that_writes_to_a_read_only_disk_changes_nothing() {
+    let mut guest = Guest::new();
+    let mut session = guest.connect();
+    session.set_read_only(true);
+    guest.request(0, 1, 8);
+    assert_eq!(next(&mut session), None);
+    session.ring_guests();
+    assert_eq!(guest.status(0), 1);
+    guest.request(3, 0, 8);
+    let read = next(&mut session).expect("a read");
+    session.end(read.id, DiskOutcome::Done);
+    session.set_read_only(false);
+    guest.request(0, 1, 8);
+    assert_eq!(next(&mut session).map(|command| command.offset), Some(4096));
+}
+
+#[test]
 fn in_flight_files_of_other_shapes_are_refused() {
     let open = |len: u64, queues: u16, entries: u16, file: File| {
         refusal(&mut VhostSession::new(Fake, disk()), 32, &inflight(len, queues, entries), vec![file])
@@ -109,6 +132,12 @@ fn in_flight_files_of_other_shapes_are_refused() {
     assert_eq!(open(192, 1, 1025, zeros(192)), MessageViolation::InflightShape(1, 1025));
     assert_eq!(open(191, 1, 8, zeros(192)), MessageViolation::InflightSize(191, 192));
     assert_eq!(open(192, 1, 8, zeros(192)), MessageViolation::InflightQueue(0, 0));
+    let mut odd = inflight(192, 1, 8);
+    odd[8] = 1;
+    assert_eq!(
+        refusal(&mut VhostSession::new(Fake, disk()), 32, &odd, vec![zeros(256)]),
+        MessageViolation::FileOffset(1)
+    );
     assert!(matches!(open(192, 1, 8, zeros(100)), MessageViolation::File(_)));
     assert!(matches!(open(192, 1, 8, File::Event(Rc::default())), MessageViolation::File(_)));
     let mut session = VhostSession::new(Fake, disk());

@@ -84,7 +84,7 @@ impl Shard {
                 let _ = answer.send(());
             }
             Order::SetReadOnly(array, read_only, answer) => {
-                self.exports.set_read_only(array, read_only);
+                self.set_read_only(array, read_only);
                 let _ = answer.send(());
             }
             Order::SetHosts(array, hosts, answer) => {
@@ -204,6 +204,11 @@ impl Shard {
             self.machines.retract(&name);
         }
         offered
+    }
+
+    fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
+        self.exports.set_read_only(array, read_only);
+        self.machines.set_read_only(array, read_only);
     }
 
     /// Refuse no host of an array any more. Virtual machines find its socket from now on.

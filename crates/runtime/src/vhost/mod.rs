@@ -193,6 +193,15 @@ impl Machines {
         }
     }
 
+    /// Whether machines at an array may write from now on.
+    pub fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
+        for key in self.table.keys() {
+            if let Some(machine) = self.table.get_mut(key).filter(|machine| machine.array == array) {
+                machine.session.set_read_only(read_only);
+            }
+        }
+    }
+
     /// The number of machines at an array.
     pub fn clients(&self, array: ArrayId) -> usize {
         self.table.iter().filter(|(_, machine)| machine.array == array).count()
