@@ -7,17 +7,29 @@ use super::record::{AttachedDisk, DiskRecord};
 use super::{blocks, in_sysfs, line_of, ArrayIdentity, AttachWay};
 use openraid_nbd::NbdUri;
 
-/// The process of a device, if it is qemu-nbd.
-pub fn process_of(device: &str) -> Option<u32> {
-    let thread = line_of(in_sysfs(device).join("pid"))?;
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let value = |key: &str| status.lines().find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()));
-    let is_qemu = arguments(&thread).first().is_some_and(|program| program.rsplit('/').next() == Some("qemu-nbd"));
-    value("Tgid:").filter(|_| is_qemu)?.parse().ok()
+/// The qemu-nbd of a device.
+struct QemuProcess {
+    process: u32,
+    arguments: Vec<String>,
 }
 
-fn arguments(process: &str) -> Vec<String> {
-    let bytes = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+/// All is read of the thread that serves the device: a killed process loses its command line before that thread ends.
+fn of_device(device: &str) -> Option<QemuProcess> {
+    let thread = line_of(in_sysfs(device).join("pid"))?;
+    let arguments = arguments(&thread);
+    arguments.first().filter(|program| program.rsplit('/').next() == Some("qemu-nbd"))?;
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
+    Some(QemuProcess { process, arguments })
+}
+
+/// The process of a device, if it is qemu-nbd.
+pub fn process_of(device: &str) -> Option<u32> {
+    of_device(device).map(|qemu| qemu.process)
+}
+
+fn arguments(thread: &str) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{thread}/cmdline")).unwrap_or_default();
     bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
@@ -31,9 +43,8 @@ pub fn disk_of(identity: &ArrayIdentity) -> Option<AttachedDisk> {
 
 /// Where the qemu-nbd of a device has this array from.
 pub fn address_of(device: &str, identity: &ArrayIdentity) -> Option<String> {
-    let words = arguments(&process_of(device)?.to_string());
     let is_it = |name: &String| identity.names.contains(name);
-    words.into_iter().find(|word| export_of(word).as_ref().is_some_and(is_it))
+    of_device(device)?.arguments.into_iter().find(|word| export_of(word).as_ref().is_some_and(is_it))
 }
 
 /// The export that an argument names: a URI, or an option in which two commas stand for one.
