@@ -69,8 +69,8 @@ pub fn check_new_file(folder: &Path, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The kind of a folder's file system, as the kernel numbers these kinds.
-fn file_system(folder: &CStr) -> Option<i64> {
+/// The kind of a file system in which this is, as the kernel numbers these kinds.
+pub(crate) fn file_system(folder: &CStr) -> Option<i64> {
     let mut about = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the path ends with a zero, and the kernel fills the struct if it answers 0.
     let about = unsafe { (libc::statfs(folder.as_ptr(), about.as_mut_ptr()) == 0).then(|| about.assume_init()) };

@@ -1,9 +1,12 @@
 //! Memory of other processes: parts of files that they share with this one, and change at any time.
 //!
 //! No reference to the memory ever exists: each access copies between it and memory of this process, once. The file is sealed
-//! against shrinking, so that an access never meets a page that the file has no more, which would end the process.
+//! against shrinking, so that an access never meets a page that the file has no more, which would end the process. A page that was
+//! given back (a hole) reads as zeros; a huge page of hugetlb need not come back, so those are refused.
 
 use crate::errno::{check, Errno};
+use crate::new_file::file_system;
+use std::ffi::CString;
 use std::fmt;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -11,11 +14,16 @@ use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+/// The kind of the kernel's file system of huge pages, from linux/magic.h.
+const HUGETLBFS: i64 = 0x9584_58f6;
+
 /// Why a file cannot be shared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SharedMemoryError {
     /// It may shrink while it is mapped.
     MayShrink,
+    /// Its pages are huge ones, of which the kernel may have none left when one is needed again.
+    HugePages,
     /// It ends before the part.
     TooShort {
         /// Its length.
@@ -34,6 +42,10 @@ impl fmt::Display for SharedMemoryError {
         match self {
             Self::MayShrink => f.write_str(
                 "the shared memory is not sealed against shrinking; give the machine memory by memory-backend-memfd,share=on",
+            ),
+            Self::HugePages => f.write_str(
+                "the shared memory is of huge pages, which the machine could take away while they are used; leave hugetlb=on out of \
+                 memory-backend-memfd",
             ),
             Self::TooShort { have, need } => write!(f, "the shared memory has {have} bytes, and {need} are needed"),
             Self::Offset(at) => write!(f, "the shared memory begins at byte {at} of its file, which is no multiple of 8"),
@@ -68,6 +80,10 @@ impl SharedMemory {
         if !seals.is_ok_and(|seals| seals & libc::F_SEAL_SHRINK != 0) {
             return Err(SharedMemoryError::MayShrink);
         }
+        let link = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("no zero");
+        if file_system(&link).is_none_or(|kind| kind & 0xffff_ffff == HUGETLBFS) {
+            return Err(SharedMemoryError::HugePages);
+        }
         let about = file.try_clone_to_owned().and_then(|file| File::from(file).metadata());
         let about = about.map_err(|error| SharedMemoryError::Failed(error.into()))?;
         if !offset.is_multiple_of(8) {
@@ -77,7 +93,6 @@ impl SharedMemory {
         if about.len() < need || len == 0 {
             return Err(SharedMemoryError::TooShort { have: about.len(), need });
         }
-        // Pages may be huge; the file says how large they are.
         let page = about.blksize().max(4096);
         let (start, before) = (offset - offset % page, offset % page);
         let failed = |_| SharedMemoryError::Failed(Errno(libc::ENOMEM));
@@ -250,6 +265,30 @@ mod tests {
             assert!(matches!(refused, SharedMemoryError::TooShort { have: 4096, .. }), "{refused}");
         }
         assert!(File::from(sealed).set_len(0).is_err());
+    }
+
+    #[test]
+    fn a_hole_in_shared_memory_is_zeros_and_huge_pages_are_refused() {
+        let file = sealed_file(8192).expect("a file");
+        let memory = SharedMemory::map(file.as_fd(), 0, 8192).expect("mapped");
+        memory.write(0, &[1; 8192]);
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: no memory involved.
+        check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 0, 4096) }).expect("a hole");
+        let mut bytes = [2; 2];
+        memory.read(4095, &mut bytes);
+        assert_eq!(bytes, [0, 1]);
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | libc::MFD_HUGETLB;
+        // SAFETY: the name ends with a zero.
+        let Ok(fd) = check(unsafe { libc::memfd_create(c"huge".as_ptr(), flags) }) else {
+            return println!("skipped: this kernel has no huge pages");
+        };
+        // SAFETY: the descriptor is new and has no other owner.
+        let huge = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        huge.set_len(2 << 20).expect("a length needs no page");
+        // SAFETY: no memory involved.
+        check(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) }).expect("sealed");
+        assert_eq!(SharedMemory::map(huge.as_fd(), 0, 4096).expect_err("huge"), SharedMemoryError::HugePages);
     }
 
     #[test]
