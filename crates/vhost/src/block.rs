@@ -6,12 +6,13 @@
 
 use crate::bytes::{le32, le64};
 use crate::chain::Chain;
-use crate::limits::{QUEUES_MAX, RANGE_SECTORS_MAX, REQUEST_BYTES_MAX, SEGMENTS_MAX};
+use crate::limits::{QUEUES_MAX, RANGE_SECTORS_MAX, REQUEST_BYTES_MAX, SEGMENTS_MAX, SEGMENT_BYTES_MAX};
 use crate::memory::{GuestMemory, SharedBytes};
 use crate::violation::RingFault;
 
 /// Features of a disk, by bit.
 pub mod feature {
+    pub const SEGMENT_BYTES_MAX: u64 = 1 << 1;
     pub const SEGMENTS_MAX: u64 = 1 << 2;
     pub const READ_ONLY: u64 = 1 << 5;
     pub const BLOCK_SIZE: u64 = 1 << 6;
@@ -60,7 +61,8 @@ pub struct VhostDisk {
 impl VhostDisk {
     /// The features that a guest may have.
     pub(crate) fn features(&self) -> u64 {
-        let all = feature::SEGMENTS_MAX
+        let all = feature::SEGMENT_BYTES_MAX
+            | feature::SEGMENTS_MAX
             | feature::BLOCK_SIZE
             | feature::FLUSH
             | feature::TOPOLOGY
@@ -76,6 +78,7 @@ impl VhostDisk {
         let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
         let blocks = |bytes: u32| bytes / 512;
         put(0, &(self.size / SECTOR_BYTES).to_le_bytes());
+        put(8, &SEGMENT_BYTES_MAX.to_le_bytes());
         put(12, &SEGMENTS_MAX.to_le_bytes());
         put(20, &512u32.to_le_bytes());
         put(24, &[u8::try_from(blocks(self.physical_block).max(1).ilog2()).expect("below 32")]);
@@ -186,11 +189,12 @@ pub enum RequestContent {
 }
 
 impl DiskRequest {
-    /// Look at a chain.
+    /// Look at a chain of a guest that has these features.
     pub fn new<M: SharedBytes>(
         chain: Chain,
         memory: &GuestMemory<M>,
         disk: &VhostDisk,
+        features: u64,
     ) -> Result<(Self, RequestContent), RingFault> {
         if chain.readable_bytes() < HEAD_BYTES || chain.writable_bytes() == 0 {
             return Err(RingFault::NoRequest);
@@ -199,8 +203,11 @@ impl DiskRequest {
         let mut head = [0; HEAD];
         chain.read(memory, 0, &mut head)?;
         let offset = le64(&head, 8).checked_mul(SECTOR_BYTES);
+        let (ranges, longest) = chain.payload_ranges(HEAD_BYTES, 1);
+        let keeps_to_sizes = features & feature::SEGMENT_BYTES_MAX == 0 || longest <= SEGMENT_BYTES_MAX as usize;
+        let fits = ranges <= SEGMENTS_MAX as usize && keeps_to_sizes;
         let mut request = Self { chain, wanted: 0 };
-        let is_whole = |bytes: u64| bytes.is_multiple_of(SECTOR_BYTES) && bytes <= REQUEST_BYTES_MAX;
+        let is_whole = |bytes: u64| bytes.is_multiple_of(SECTOR_BYTES) && bytes <= REQUEST_BYTES_MAX && fits;
         let failed = RequestContent::Answered(DiskOutcome::Failed);
         let asked = match (le32(&head, 0), offset) {
             (READ, Some(offset)) if is_whole(room) => {

@@ -38,6 +38,14 @@ impl Chain {
         self.writable_bytes
     }
 
+    /// The ranges of the payload: how many, and the length of the longest. It is between `head` readable bytes and `tail` writable
+    /// ones, which have to be there.
+    pub fn payload_ranges(&self, head: u64, tail: u64) -> (usize, usize) {
+        let readable = parts(&self.readable, head, self.readable_bytes - head);
+        let all = readable.chain(parts(&self.writable, 0, self.writable_bytes - tail));
+        all.fold((0, 0), |(count, longest), (_, len)| (count + 1, longest.max(len)))
+    }
+
     /// Copy bytes out of the readable part, from byte `first` on. They have to be there.
     pub fn read<M: SharedBytes>(
         &self,
@@ -45,7 +53,7 @@ impl Chain {
         first: u64,
         mut into: &mut [u8],
     ) -> Result<(), RingFault> {
-        for (at, len) in parts(&self.readable, first, into.len()) {
+        for (at, len) in parts(&self.readable, first, into.len() as u64) {
             let (now, rest) = into.split_at_mut(len);
             memory.read(at, now)?;
             into = rest;
@@ -56,7 +64,7 @@ impl Chain {
 
     /// Copy bytes into the writable part, from byte `first` on. There has to be room.
     pub fn write<M: SharedBytes>(&self, memory: &GuestMemory<M>, first: u64, mut from: &[u8]) -> Result<(), RingFault> {
-        for (at, len) in parts(&self.writable, first, from.len()) {
+        for (at, len) in parts(&self.writable, first, from.len() as u64) {
             let (now, rest) = from.split_at(len);
             memory.write(at, now)?;
             from = rest;
@@ -67,8 +75,8 @@ impl Chain {
 }
 
 /// The addresses and lengths of `len` bytes from byte `first` on.
-fn parts(spans: &[ChainSpan], first: u64, len: usize) -> impl Iterator<Item = (u64, usize)> + '_ {
-    let (mut skip, mut left) = (first, len as u64);
+fn parts(spans: &[ChainSpan], first: u64, len: u64) -> impl Iterator<Item = (u64, usize)> + '_ {
+    let (mut skip, mut left) = (first, len);
     spans.iter().filter_map(move |span| {
         let skipped = skip.min(u64::from(span.len));
         skip -= skipped;

@@ -27,10 +27,13 @@ pub const MESSAGE_BYTES_MAX: usize = 12 + CONFIG_BYTES_MAX;
 pub const SEGMENTS_MAX: u32 = 126;
 /// Maximum number of descriptors of a request: the head, the payload, the status.
 pub const CHAIN_DESCRIPTORS_MAX: u16 = 128;
+/// Maximum bytes of one of them, as guests are told. So a guest that keeps to both numbers has no request that is too long.
+pub const SEGMENT_BYTES_MAX: u32 = 256 << 10;
 /// Maximum payload of a request in bytes. A longer one fails.
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
 /// Maximum number of sectors of one range to discard or to zero: 2 GiB.
 pub const RANGE_SECTORS_MAX: u32 = 1 << 22;
 
 const _: () = assert!(SEGMENTS_MAX + 2 == CHAIN_DESCRIPTORS_MAX as u32);
+const _: () = assert!(SEGMENTS_MAX as u64 * SEGMENT_BYTES_MAX as u64 <= REQUEST_BYTES_MAX);
 const _: () = assert!(MESSAGE_BYTES_MAX >= 8 + REGIONS_MAX * 32);

@@ -4,6 +4,8 @@
 //!  stopped --kick, enabled, addresses, entries--> running --GET_VRING_BASE--> stopping --no request runs--> stopped
 //!                                                    \--a rule of the ring broken--> broken --GET_VRING_BASE--> stopping
 //! ```
+//!
+//! A running queue that is disabled keeps its ring, and takes nothing until it is enabled again.
 
 use std::collections::VecDeque;
 
@@ -36,7 +38,8 @@ pub struct VhostQueue<F> {
     pub entries: u16,
     pub addresses: Option<RingAddresses>,
     pub base: u16,
-    pub is_enabled: bool,
+    /// `None`: it has not said whether the queue is enabled.
+    pub enabled: Option<bool>,
     pub kick: Option<F>,
     pub call: Option<F>,
     pub error: Option<F>,
@@ -54,6 +57,8 @@ pub struct RingSurroundings<'a, M> {
     pub memory: &'a GuestMemory<M>,
     pub inflight: Option<&'a Inflight<M>>,
     pub disk: &'a VhostDisk,
+    /// The features that the guest has taken.
+    pub features: u64,
 }
 
 impl<F> VhostQueue<F> {
@@ -64,7 +69,7 @@ impl<F> VhostQueue<F> {
             entries: 0,
             addresses: None,
             base: 0,
-            is_enabled: false,
+            enabled: None,
             kick: None,
             call: None,
             error: None,
@@ -140,11 +145,18 @@ impl<F> VhostQueue<F> {
         self.base
     }
 
+    fn is_paused(&self) -> bool {
+        self.state == QueueState::Running && self.enabled == Some(false)
+    }
+
     /// The next request: its head, and what it asks for.
     pub fn take<M: SharedBytes>(
         &mut self,
         around: &RingSurroundings<'_, M>,
     ) -> Result<Option<(u16, RequestContent)>, RingFault> {
+        if self.is_paused() {
+            return Ok(None);
+        }
         let Some(ring) = &mut self.ring else { return Ok(None) };
         let head = match (self.state, self.again.pop_front()) {
             (QueueState::Stopped | QueueState::Broken, _) | (QueueState::Stopping, None) => return Ok(None),
@@ -163,7 +175,7 @@ impl<F> VhostQueue<F> {
             }
         };
         let chain = ring.chain(around.memory, head)?;
-        let (request, asked) = DiskRequest::new(chain, around.memory, around.disk)?;
+        let (request, asked) = DiskRequest::new(chain, around.memory, around.disk, around.features)?;
         self.requests[usize::from(head)] = Some(request);
         self.under_way += 1;
         Ok(Some((head, asked)))
@@ -199,7 +211,9 @@ impl<F> VhostQueue<F> {
 
     /// Ask for an event at the next request. True if there is one already.
     pub fn arm<M: SharedBytes>(&self, memory: &GuestMemory<M>) -> bool {
-        self.state == QueueState::Running && self.ring.as_ref().is_some_and(|ring| ring.arm(memory))
+        self.state == QueueState::Running
+            && !self.is_paused()
+            && self.ring.as_ref().is_some_and(|ring| ring.arm(memory))
     }
 
     /// Does the guest wait for an event?

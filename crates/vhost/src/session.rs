@@ -216,7 +216,7 @@ impl<P: Platform> VhostSession<P> {
                 self.stopped_queue(number)?.base = u16::try_from(base).expect("just masked");
             }
             request::SET_VRING_ENABLE => {
-                self.queue(number)?.is_enabled = value & 1 == 1;
+                self.queue(number)?.enabled = Some(value & 1 == 1);
                 return self.start(number);
             }
             _ => {
@@ -272,7 +272,7 @@ impl<P: Platform> VhostSession<P> {
         let (has_events, has_enable) = (self.has(feature::EVENTS), self.has(feature::PROTOCOL));
         self.queue(number)?;
         let (platform, queue, around) = self.split(number);
-        let is_ready = queue.kick.is_some() && (queue.is_enabled || !has_enable);
+        let is_ready = queue.kick.is_some() && queue.enabled.unwrap_or(!has_enable);
         if is_ready && queue.state == QueueState::Stopped {
             queue.start(&around, has_events)?;
             if let Some(call) = &queue.call {
@@ -288,8 +288,8 @@ impl<P: Platform> VhostSession<P> {
 
     /// The platform, a queue that exists, and what the queue works on.
     fn split(&mut self, number: u32) -> (&mut P, &mut VhostQueue<P::File>, RingSurroundings<'_, P::Memory>) {
-        let Self { platform, disk, memory, inflight, queues, .. } = self;
-        let around = RingSurroundings { memory, inflight: inflight.as_ref(), disk };
+        let Self { platform, disk, memory, inflight, queues, features, .. } = self;
+        let around = RingSurroundings { memory, inflight: inflight.as_ref(), disk, features: *features };
         (platform, &mut queues[number as usize], around)
     }
 

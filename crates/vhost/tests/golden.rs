@@ -18,7 +18,7 @@ fn a_header_is_twelve_bytes_and_tells_what_follows() {
 fn offers_and_answers_have_the_numbers_of_the_protocol() {
     let mut session = VhostSession::new(Fake, disk());
     let bits = |bits: &[u32]| bits.iter().map(|bit| 1u64 << bit).sum::<u64>();
-    assert_eq!(ask(&mut session, 1, &[]), words(&[bits(&[2, 6, 9, 10, 12, 13, 14, 28, 29, 30, 32])]));
+    assert_eq!(ask(&mut session, 1, &[]), words(&[bits(&[1, 2, 6, 9, 10, 12, 13, 14, 28, 29, 30, 32])]));
     assert_eq!(ask(&mut session, 15, &[]), words(&[bits(&[0, 3, 9, 12])]));
     assert_eq!(ask(&mut session, 17, &[]), words(&[64]));
     // An answer to a message that has none is given when it was negotiated and is wanted.
@@ -40,7 +40,7 @@ fn the_configuration_space_says_size_blocks_and_limits() {
     let space = &answer[12..];
     assert_eq!(space.len(), 60);
     assert_eq!(space[..8], 2048u64.to_le_bytes());
-    assert_eq!(space[12..16], 126u32.to_le_bytes());
+    assert_eq!(space[8..16], [256 << 10, 126u32].map(u32::to_le_bytes).concat());
     assert_eq!(space[20..24], 512u32.to_le_bytes());
     assert_eq!(space[24..32], [3, 0, 8, 0, 128, 0, 0, 0]);
     assert_eq!(space[34..36], [64, 0]);
@@ -208,4 +208,28 @@ fn a_stopped_queue_says_where_it_continues_when_its_requests_have_ended() {
     assert_eq!(next(&mut session), None);
     let again = inflight(0, 1, ENTRIES);
     assert_eq!(send(&mut session, 31, &again[..20], vec![]).unwrap().unwrap().bytes.len(), 12 + 20);
+}
+
+#[test]
+fn a_disabled_queue_takes_nothing_until_it_is_enabled_and_ends_what_it_has() {
+    let mut guest = Guest::new();
+    let mut session = guest.connect();
+    guest.request(0, 1, 0);
+    let first = next(&mut session).unwrap();
+    tell(&mut session, 18, &state(0, 0), vec![]);
+    guest.request(3, 1, 8);
+    assert_eq!(next(&mut session), None);
+    session.end(first.id, DiskOutcome::Done);
+    assert_eq!((next(&mut session), guest.used()), (None, vec![(0, 1)]));
+    tell(&mut session, 18, &state(0, 1), vec![]);
+    assert_eq!((serve(&mut session), guest.used()), (1, vec![(0, 1), (3, 1)]));
+    // What a killed server has left waits, too; a stop does it, because it counts as taken.
+    guest.request(0, 1, 16);
+    next(&mut session).unwrap();
+    let mut session = guest.connect();
+    tell(&mut session, 18, &state(0, 0), vec![]);
+    assert_eq!(next(&mut session), None);
+    assert!(send(&mut session, 11, &state(0, 0), vec![]).unwrap().is_none());
+    assert_eq!(serve(&mut session), 1);
+    assert_eq!(session.take_reply().unwrap().bytes[12..], [0, 0, 0, 0, 3, 0, 0, 0]);
 }

@@ -241,6 +241,31 @@ fn a_request_with_too_much_payload_fails_and_its_queue_goes_on() {
 }
 
 #[test]
+fn a_request_beyond_the_sizes_that_its_guest_was_told_fails_and_its_queue_goes_on() {
+    let mut guest = Guest::new();
+    guest.features |= 1 << 1;
+    let mut session = guest.connect();
+    let longest = 256 << 10;
+    let cases: [(&[u32], bool); 4] =
+        [(&[longest; 3], true), (&[512, longest + 512, 512], false), (&[512; 126], true), (&[512; 127], false)];
+    for (lengths, wanted) in cases {
+        // The head shares its descriptor with the first range, so all of these chains are short enough for their ring.
+        let data = lengths.iter().enumerate().map(|(nth, len)| (0, len + if nth == 0 { 16 } else { 0 }, 0));
+        let parts: Vec<_> = data.chain([(0x8000, 1, WRITE)]).collect();
+        guest.head(0, 1, 0);
+        guest.chain(0x5000, 0, &parts);
+        let bytes = 16 * u32::try_from(parts.len()).unwrap();
+        guest.descriptor(DESCRIPTORS, 0, (0x5000, bytes, INDIRECT), 0);
+        guest.make_available(0);
+        let command = next(&mut session);
+        assert_eq!(command.map(|command| command.len), wanted.then(|| lengths.iter().map(|len| u64::from(*len)).sum()));
+        command.iter().for_each(|command| session.end(command.id, DiskOutcome::Done));
+        assert_eq!(guest.memory.get(0x8000, 1), [u8::from(!wanted)]);
+    }
+    assert_eq!(guest.used().len(), 4);
+}
+
+#[test]
 fn a_head_that_comes_twice_stops_its_queue_and_its_request_still_ends() {
     let mut guest = Guest::new();
     let mut session = guest.connect();
