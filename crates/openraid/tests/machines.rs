@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -105,14 +106,29 @@ impl Machine {
         Self { path, file, memory, queues, socket: None, inflight: None, ended: 0 }
     }
 
-    /// Send a message.
-    fn send(&self, request: u32, wants_answer: bool, payload: &[u8], file: Option<BorrowedFd<'_>>) {
+    /// Send a message. `false`: the server has closed the connection.
+    fn try_send(&self, request: u32, wants_answer: bool, payload: &[u8], file: Option<BorrowedFd<'_>>) -> bool {
         let flags = if wants_answer { 9 } else { 1_u32 };
         let len = u32::try_from(payload.len()).expect("short");
         let mut bytes = [request, flags, len].map(u32::to_le_bytes).concat();
         bytes.extend_from_slice(payload);
-        let sent = self.socket.as_ref().expect("connected").send_with_file(&bytes, file);
-        assert_eq!(sent, Ok(Progress::Bytes(bytes.len())));
+        let until = Instant::now() + END_TIME_MAX;
+        loop {
+            match self.socket.as_ref().expect("connected").send_with_file(&bytes, file) {
+                Ok(Progress::Bytes(sent)) => {
+                    assert_eq!(sent, bytes.len());
+                    return true;
+                }
+                Ok(Progress::Blocked) => thread::sleep(Duration::from_millis(1)),
+                Ok(Progress::Closed) | Err(_) => return false,
+            }
+            assert!(Instant::now() < until, "no message is taken");
+        }
+    }
+
+    /// Send a message.
+    fn send(&self, request: u32, wants_answer: bool, payload: &[u8], file: Option<BorrowedFd<'_>>) {
+        assert!(self.try_send(request, wants_answer, payload, file), "the connection is closed");
     }
 
     /// The payload of the next message, and its file.
@@ -148,14 +164,7 @@ impl Machine {
 
     /// Connect, and start all queues where they are.
     fn connect(&mut self) {
-        let until = Instant::now() + END_TIME_MAX;
-        self.socket = loop {
-            match Socket::connect_unix(&self.path) {
-                Ok(socket) => break Some(socket),
-                Err(error) => assert!(Instant::now() < until, "{error}"),
-            }
-            thread::sleep(Duration::from_millis(10));
-        };
+        self.socket = Some(connected(&self.path));
         self.send(16, false, &words(&[1 | 1 << 3 | 1 << 9 | 1 << 12]), None);
         self.tell(2, &words(&[1 << 9 | 1 << 12 | 1 << 28 | 1 << 30 | 1 << 32]), None);
         let shape = halves(u32::from(QUEUES) | u32::from(ENTRIES) << 16, 0);
@@ -248,6 +257,31 @@ impl Machine {
     fn under_way(&self) -> usize {
         self.queues.iter().flat_map(|queue| &queue.pending).flatten().count()
     }
+}
+
+/// A connection that says nothing.
+fn connected(path: &Path) -> Socket {
+    let until = Instant::now() + END_TIME_MAX;
+    loop {
+        match Socket::connect_unix(path) {
+            Ok(socket) => return socket,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Wait until the server has disconnected this one.
+fn wait_for_end(socket: &Socket) {
+    let until = Instant::now() + END_TIME_MAX;
+    while !matches!(socket.receive_with_files(&mut [0; 64], &mut Vec::new()), Ok(Progress::Closed) | Err(_)) {
+        assert!(Instant::now() < until, "it is not disconnected");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn wait_for_event(lab: &Lab, words: &str) {
+    lab.wait_for_events(|events| events.iter().any(|event| event.contains(words)));
 }
 
 /// What the guest knows of its blocks: the last write, and whether a request is under way.
@@ -406,7 +440,7 @@ fn a_machine_is_shown_like_other_hosts_and_a_broken_rule_is_told() {
     machine.send(5, true, &words(&[1, 0, MEMORY, USER, 0]), Some(plain.as_fd()));
     assert_eq!(machine.receive(5).0, words(&[1]));
     server.wait_for_news("MachineRefused", 1);
-    lab.wait_for_events(|events| events.iter().any(|event| event.contains("memory-backend-memfd,share=on")));
+    wait_for_event(&lab, "memory-backend-memfd,share=on");
     // An array that is not served any more has no socket.
     lab.line("stop data").expect(0);
     assert!(!socket.exists());
@@ -438,12 +472,126 @@ fn after_a_loss_machines_are_refused_until_it_is_accepted() {
     load.run(&mut machine, 50);
     load.finish(&mut machine);
     server.kill();
+    // Its socket is made before anything else, so the consent to the loss cannot fail in the middle.
+    fs::remove_file(&socket).expect("the killed server left it");
+    fs::create_dir(&socket).expect("room");
+    lab.run(&[&["serve"][..], &options].concat()).refused(65, &["vm.sock: this exists and is not a socket"]);
+    fs::remove_dir(&socket).expect("it is empty");
     let server = lab.serve(&options);
     lab.line("show data").says(&["hosts", "REFUSED", "--after-loss"]);
-    assert!(Socket::connect_unix(&socket).is_err());
+    wait_for_end(&connected(&socket));
+    wait_for_event(&lab, "data, virtual machine: ");
     lab.line("serve data --after-loss").expect(0).says(&["hosts are served again"]);
     machine.connect();
     assert!(machine.submit(0, Pending { kind: OUT, block: 0, write: 1 }));
     load.finish(&mut machine);
+    server.stop();
+}
+
+/// A front end that passes sockets whose close waits for an hour, because their other ends are here and read nothing: in place of
+/// memory, as an event that is kept, more than a message may have, and unread when the connection ends.
+const LINGERING: &str = r#"
+import socket, struct, sys
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+listener.bind(("127.0.0.1", 0))
+listener.listen()
+kept = []
+def lingering():
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    one.connect(listener.getsockname())
+    kept.append(listener.accept()[0])
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    one.setblocking(False)
+    try:
+        while True:
+            one.send(bytes(4096))
+    except BlockingIOError:
+        return one
+def attack(*messages):
+    machine = socket.socket(socket.AF_UNIX)
+    machine.connect(sys.argv[1])
+    for request, payload, count in messages:
+        files = [lingering() for _ in range(count)]
+        message = struct.pack("III", request, 1, len(payload)) + payload
+        socket.send_fds(machine, [message], [file.fileno() for file in files])
+        for file in files:
+            file.close()
+    machine.close()
+attack((5, struct.pack("QQQQQ", 1, 0, 1 << 20, 0, 0), 1))
+attack((13, bytes(8), 1))
+attack((1, b"", 12))
+attack((99, b"", 0), (13, bytes(8), 1))
+print("done", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn files_whose_close_waits_and_machines_that_say_nothing_hold_up_no_other() {
+    let lab = array("machines-linger");
+    let (folder, socket) = (lab.folder.to_str().expect("UTF-8"), lab.path("data.sock"));
+    let server = lab.serve(&["data", "--vhost", folder]);
+    let silent = connected(&socket);
+    let mut python = Command::new("python3");
+    python.args(["-c", LINGERING]).arg(&socket).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut python = python.spawn().expect("python3");
+    let said = BufReader::new(python.stdout.take().expect("piped")).lines().next();
+    assert_eq!(said.expect("a line").expect("UTF-8"), "done");
+    let mut machine = Machine::new(socket);
+    machine.connect();
+    let mut load = Load::new();
+    load.run(&mut machine, 20);
+    load.finish(&mut machine);
+    for words in ["the shared memory is not sealed", "with more than 8 files", "request 99 was not offered"] {
+        wait_for_event(&lab, words);
+    }
+    wait_for_end(&silent);
+    wait_for_event(&lab, "it has said nothing for 30 s");
+    server.stop();
+    drop(python.stdin.take());
+    assert!(python.wait().expect("it ends").success());
+}
+
+#[test]
+fn machines_and_descriptors_beyond_the_limits_of_an_array_are_refused() {
+    const MACHINES_MAX: usize = 32;
+    const DESCRIPTORS_MAX: usize = 1024;
+    let lab = array("machines-many");
+    let folder = lab.folder.to_str().expect("UTF-8");
+    let server = lab.serve(&["data", "--vhost", folder]);
+    let silent = || {
+        let mut machine = Machine::new(lab.path("data.sock"));
+        machine.socket = Some(connected(&machine.path));
+        machine
+    };
+    let heard = || {
+        let machine = silent();
+        machine.ask(1, &[]);
+        machine
+    };
+    let end = |machine: &Machine| wait_for_end(machine.socket.as_ref().expect("connected"));
+    let mut machines: Vec<_> = (1..MACHINES_MAX).map(|_| heard()).collect();
+    let crowded_out = silent();
+    machines.push(heard());
+    end(&crowded_out);
+    end(&silent());
+    wait_for_event(&lab, "32 machines are connected to this array, which is the limit");
+    // Each of the first machines has 128 events, and its socket.
+    let of_one = 128;
+    let too_many = (DESCRIPTORS_MAX - MACHINES_MAX) / of_one;
+    let name_all = |machine: &Machine| {
+        let event = machine.queues[0].call.as_fd();
+        let mut messages = (0..64).flat_map(|queue| [(13, queue), (14, queue)]);
+        messages.all(|(request, queue)| machine.try_send(request, false, &words(&[queue]), Some(event)))
+    };
+    for machine in &machines[..too_many] {
+        assert!(name_all(machine));
+        machine.ask(1, &[]);
+    }
+    name_all(&machines[too_many]);
+    end(&machines[too_many]);
+    wait_for_event(&lab, "of this array have more than 1024 descriptors, which is the limit");
+    assert_eq!(clients(&server), (MACHINES_MAX - 1) as u64);
     server.stop();
 }

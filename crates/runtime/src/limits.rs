@@ -40,7 +40,7 @@ pub const CONNECTIONS_MAX: usize = 1024;
 pub const NEGOTIATING_MAX: usize = 128;
 /// Number of descriptors kept free for members and other uses.
 pub const DESCRIPTORS_KEPT: usize = 192;
-/// Maximum time from the accept of a connection to the choice of an export.
+/// Maximum time from the accept of a connection to the choice of an export, or to the first message of a virtual machine.
 pub const HANDSHAKE_TIME_MAX: Nanos = Nanos::from_secs(30);
 /// A client that reads no answer, or sends no byte of an announced payload, for this long is disconnected.
 pub const STALL_TIME_MAX: Nanos = Nanos::from_secs(30);
@@ -57,8 +57,21 @@ pub const ACCEPT_PAUSE: Nanos = Nanos::from_millis(200);
 /// others.
 pub const ACCEPTS_PER_ROUND_MAX: usize = 64;
 
-/// Maximum number of virtual machines. A further one is disconnected.
+/// Maximum number of virtual machines. For a further one the oldest that has said nothing is disconnected, or else the further one.
 pub const MACHINES_MAX: usize = 128;
+/// The same of one array.
+pub const MACHINES_PER_ARRAY_MAX: usize = 32;
+/// Maximum number of descriptors and mappings of all virtual machines, until each is closed. It is lower if the process may
+/// not have this many, down to [`MACHINE_FILES_MIN`]. A machine that exceeds it is disconnected.
+pub const MACHINE_FILES_MAX: usize = 8192;
+/// See [`MACHINE_FILES_MAX`].
+pub const MACHINE_FILES_MIN: usize = 96;
+/// The same of one array: five machines with as many queues as possible.
+pub const MACHINE_FILES_PER_ARRAY_MAX: usize = 1024;
+/// Maximum number of refusals of virtual machines that are told within [`REFUSALS_TOLD_TIME`]. Further ones are counted.
+pub const REFUSALS_TOLD_MAX: u32 = 20;
+/// See [`REFUSALS_TOLD_MAX`].
+pub const REFUSALS_TOLD_TIME: Nanos = Nanos::from_secs(60);
 /// Maximum number of messages of one virtual machine in one round.
 pub const MACHINE_MESSAGES_PER_ROUND_MAX: usize = 64;
 /// Maximum number of requests of one virtual machine in one round.

@@ -85,7 +85,7 @@ events! {
     JournalUnreadable Warning "A part of the journal cannot be read, or a device of it had lost entries."
     LeftOut Warning "An array was started without a member."
     LightFailed Info "The light of a drive's bay could not be set."
-    MachineRefused Warning "A virtual machine, or its guest, broke a rule of its disk."
+    MachineRefused Warning "A virtual machine was refused, or its guest broke a rule."
     MemberDisplaced Critical "A drive that is served is not at its path any more: it was deleted, replaced or unmounted. A warning for a spare."
     MemberReturned Info "A former member was plugged in again and was added."
     MemberStaysOut Warning "A former member has returned and is not added automatically."

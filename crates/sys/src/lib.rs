@@ -81,7 +81,6 @@ pub use name_lock::{NameError, NameLock};
 pub use nbd_device::{HandedOver, NbdControl, NbdDevice};
 pub use net::{Accepted, Holder, Listener, MessagePiece, NetError, Peer, Progress, Socket, PIECES_PER_SEND_MAX};
 pub use new_file::{check_new_file, memory_file, replace_file};
-pub use passed_files::PASSED_FILES_MAX;
 pub use pool::{FramePool, HugePages, PoolOptions, PoolRange, DISJOINT_READS_MAX, DISJOINT_WRITES_MAX};
 pub use process::{give_way, help_writing_back};
 pub use random::fill_random;

@@ -165,10 +165,14 @@ pub enum Accepted {
 /// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
+    /// It is removed before the socket is closed.
+    file: Option<SocketFile>,
     fd: OwnedFd,
-    /// Path, device and inode of a unix socket's file. Only this file is removed at the end.
-    file: Option<(PathBuf, u64, u64)>,
 }
+
+/// Path, device and inode of a unix socket's file. Only this file is removed at the end.
+#[derive(Debug)]
+struct SocketFile(PathBuf, u64, u64);
 
 impl Listener {
     /// Listens on a TCP address; port 0 selects a free port.
@@ -232,7 +236,7 @@ impl Listener {
         }
         listen(&fd).map_err(|e| fail("listen", e))?;
         let metadata = fs::symlink_metadata(path).map_err(|e| fail("look at the socket", e.into()))?;
-        Ok(Self { fd, file: Some((path.into(), metadata.dev(), metadata.ino())) })
+        Ok(Self { fd, file: Some(SocketFile(path.into(), metadata.dev(), metadata.ino())) })
     }
 
     /// Listens at an abstract name: it has no file, so it belongs to no folder and no user, and the kernel releases it
@@ -259,6 +263,14 @@ impl Listener {
     /// A listener that another process made and keeps: its file stays.
     pub(crate) fn kept(fd: OwnedFd) -> Self {
         Self { fd, file: None }
+    }
+
+    /// Remove the file of a unix socket, and close nothing yet.
+    #[must_use]
+    pub fn without_file(self) -> OwnedFd {
+        let Self { file, fd } = self;
+        drop(file);
+        fd
     }
 
     /// The TCP address of the listener; `None` for a unix socket.
@@ -300,14 +312,13 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        if let Some((path, device, inode)) = &self.file {
-            let same = fs::symlink_metadata(path).is_ok_and(|m| (m.dev(), m.ino()) == (*device, *inode));
-            if same {
-                // If the file cannot be removed, the next server replaces it.
-                let _ = fs::remove_file(path);
-            }
+        let Self(path, device, inode) = self;
+        let same = fs::symlink_metadata(&*path).is_ok_and(|m| (m.dev(), m.ino()) == (*device, *inode));
+        if same {
+            // If the file cannot be removed, the next server replaces it.
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -320,7 +331,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    fn of(fd: OwnedFd) -> Self {
+    pub(crate) fn of(fd: OwnedFd) -> Self {
         let peer = match address_of(&fd, libc::getpeername) {
             Some(address) => Peer::Tcp(address),
             None => unix_peer(&fd),

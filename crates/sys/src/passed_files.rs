@@ -5,11 +5,11 @@ use crate::net::{stopped, Progress, Socket};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Maximum number of files with one message here; the kernel's maximum is 253. Further ones are closed.
-pub const PASSED_FILES_MAX: usize = 8;
+/// Maximum number of files with one message: the kernel's. Without room for all, it would close some itself in the middle of a receive.
+const PASSED_FILES_MAX: usize = 253;
 
 /// Room for control data of that many files, aligned as its heads must be.
-type ControlRoom = [u64; 8];
+type ControlRoom = [u64; 129];
 
 const _: () = assert!(size_of::<ControlRoom>() >= 16 + PASSED_FILES_MAX * size_of::<RawFd>());
 
@@ -23,13 +23,20 @@ fn message_of(vector: &mut libc::iovec) -> libc::msghdr {
 }
 
 impl Socket {
+    /// The other side sees the end now, however long the close takes: what came and was not received is closed with the socket.
+    pub fn shut_down(&self) {
+        // It fails only if the other side has ended the connection.
+        // SAFETY: no memory involved.
+        let _ = unsafe { libc::shutdown(self.as_fd().as_raw_fd(), libc::SHUT_RDWR) };
+    }
+
     /// As [`Socket::receive`], with the files that came with these bytes, which are appended.
     ///
     /// # Errors
     /// The kernel's error.
     pub fn receive_with_files(&self, into: &mut [u8], files: &mut Vec<OwnedFd>) -> Result<Progress, Errno> {
         assert!(!into.is_empty(), "bug: receiving into nothing would look like the end of the stream");
-        let mut control: ControlRoom = [0; 8];
+        let mut control: ControlRoom = [0; 129];
         let mut vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         loop {
             let mut message = message_of(&mut vector);
@@ -55,7 +62,7 @@ impl Socket {
     /// # Errors
     /// The kernel's error.
     pub fn send_with_file(&self, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Result<Progress, Errno> {
-        let mut control: ControlRoom = [0; 8];
+        let mut control: ControlRoom = [0; 129];
         let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let mut message = message_of(&mut vector);
         if let Some(file) = file {
@@ -138,5 +145,29 @@ mod tests {
         assert_eq!(other.receive_with_files(&mut rest, &mut files), Ok(Progress::Blocked));
         drop(one);
         assert_eq!(other.receive_with_files(&mut rest, &mut files), Ok(Progress::Closed));
+    }
+
+    #[test]
+    fn all_files_of_a_message_arrive() {
+        let (one, other) = UnixStream::pair().expect("sockets");
+        let file = memory_file(0).expect("a file");
+        let mut control: ControlRoom = [0; 129];
+        let mut vector = libc::iovec { iov_base: b"x".as_ptr().cast_mut().cast(), iov_len: 1 };
+        let mut message = message_of(&mut vector);
+        (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), size_of::<ControlRoom>() as _);
+        // SAFETY: the control room has a head and this many descriptors, and all of it lives across the call.
+        unsafe {
+            let head = libc::CMSG_FIRSTHDR(&raw const message);
+            ((*head).cmsg_level, (*head).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+            let len = u32::try_from(PASSED_FILES_MAX * size_of::<RawFd>()).expect("short");
+            (*head).cmsg_len = libc::CMSG_LEN(len) as _;
+            let data = libc::CMSG_DATA(head).cast::<RawFd>();
+            (0..PASSED_FILES_MAX).for_each(|nth| data.add(nth).write_unaligned(file.as_raw_fd()));
+            assert_eq!(libc::sendmsg(one.as_raw_fd(), &raw const message, 0), 1);
+        }
+        let mut files = Vec::new();
+        let other = Socket::from(other);
+        assert_eq!(other.receive_with_files(&mut [0; 2], &mut files), Ok(Progress::Bytes(1)));
+        assert_eq!(files.len(), PASSED_FILES_MAX);
     }
 }

@@ -311,6 +311,13 @@ impl Exports {
         self.offers.list()
     }
 
+    /// The names under which an array is offered.
+    #[must_use]
+    pub fn names_of(&self, array: ArrayId) -> Vec<String> {
+        let offers = self.offers.list().iter().filter(|offer| offer.array == array);
+        offers.map(|offer| offer.name.clone()).collect()
+    }
+
     /// The number of clients that have chosen an array.
     pub fn clients(&self, array: ArrayId) -> usize {
         self.table.iter().filter(|(_, connection)| connection.role.client_of() == Some(array)).count()

@@ -179,6 +179,7 @@ impl Service {
             engine: config.engine,
             listeners,
             vhost: config.vhost,
+            vhost_kept: all_kept,
             accept: config.accept,
             recorder: config.recorder,
             signals: config.signals,
@@ -404,9 +405,9 @@ impl ServiceHandle {
     /// Refuse no client of an array any more.
     ///
     /// # Errors
-    /// The service has ended, or the socket for virtual machines cannot be made.
+    /// The service has ended.
     pub fn admit(&self, array: ArrayId) -> Result<(), ServiceError> {
-        Ok(self.order(|answer| Order::Admit(array, answer))??)
+        self.order(|answer| Order::Admit(array, answer))
     }
 
     /// Change which NVMe hosts may use an array. Others are disconnected.

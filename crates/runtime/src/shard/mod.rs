@@ -23,8 +23,8 @@ use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::Actions;
 use openraid_parity::Kernels;
 use openraid_sys::{
-    EngineOptions, Epoll, Errno, Events, FramePool, Interest, IoEngine, Listener, PoolOptions, ReadyEvent, Signals,
-    Waker,
+    EngineOptions, Epoll, Errno, Events, FramePool, InheritedListener, Interest, IoEngine, Listener, PoolOptions,
+    ReadyEvent, Signals, Waker,
 };
 use openraid_units::{DriveId, Instant, Nanos, Token};
 
@@ -63,6 +63,8 @@ pub struct ShardConfig {
     pub listeners: Vec<(Listener, Protocol)>,
     /// Where the sockets for virtual machines are.
     pub vhost: Vec<VhostPlace>,
+    /// Listeners for some of them, which another process keeps.
+    pub vhost_kept: Vec<InheritedListener>,
     /// From when on clients are accepted.
     pub accept: Accept,
     /// Stores the stream of events.
@@ -153,7 +155,8 @@ impl Shard {
             DoorsError::System(error) => ShardError::System(error),
             DoorsError::Protocol(why) => ShardError::Addresses(why),
         })?;
-        let mut machines = Machines::new(config.vhost);
+        let machines = Machines::new(config.vhost, config.vhost_kept, &epoll);
+        let mut machines = machines.map_err(ShardError::System)?;
         if config.accept == Accept::AtOnce {
             exports.accept(&epoll);
             machines.accept(&epoll);

@@ -45,7 +45,7 @@ pub enum Order {
     /// Withdraw this name.
     Retract(String, Answer<()>),
     /// Refuse no client of an array any more.
-    Admit(ArrayId, Answer<Result<(), OrderError>>),
+    Admit(ArrayId, Answer<()>),
     /// Answer no write of an array any more, unless something of it is dirty in the cache. Answer: is it so?
     HoldWrites(ArrayId, Answer<bool>),
     /// Answer the writes of an array again, the waiting ones first.

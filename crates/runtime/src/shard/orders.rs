@@ -63,17 +63,17 @@ impl Shard {
                 let _ = answer.send(self.offer(*offer));
             }
             Order::Withdraw(array, answer) => {
-                self.exports.withdraw(array, &mut self.shared);
-                self.machines.withdraw(array, &mut self.shared);
+                self.withdraw(array);
                 let _ = answer.send(());
             }
             Order::Retract(name, answer) => {
                 self.exports.retract(&name);
-                self.machines.retract(&name);
+                self.machines.retract(&name, &self.shared.epoll);
                 let _ = answer.send(());
             }
             Order::Admit(array, answer) => {
-                let _ = answer.send(self.admit(array));
+                self.exports.admit(array);
+                let _ = answer.send(());
             }
             Order::HoldWrites(array, answer) => {
                 let _ = answer.send(self.hold_writes(array));
@@ -201,9 +201,15 @@ impl Shard {
         let name = offer.name.clone();
         let offered = self.exports.offer(offer).map_err(OrderError::Export);
         if offered.is_err() {
-            self.machines.retract(&name);
+            self.machines.retract(&name, &self.shared.epoll);
         }
         offered
+    }
+
+    fn withdraw(&mut self, array: ArrayId) {
+        let names = self.exports.names_of(array);
+        self.exports.withdraw(array, &mut self.shared);
+        self.machines.withdraw(array, &names, &mut self.shared);
     }
 
     fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
@@ -211,20 +217,12 @@ impl Shard {
         self.machines.set_read_only(array, read_only);
     }
 
-    /// Refuse no host of an array any more. Virtual machines find its socket from now on.
-    fn admit(&mut self, array: ArrayId) -> Result<(), OrderError> {
-        self.exports.admit(array);
-        let mut offers = self.exports.offered().iter().filter(|offer| offer.array == array);
-        offers.try_for_each(|offer| self.machines.offer(offer, &self.shared.epoll)).map_err(OrderError::Export)
-    }
-
     fn status(&self) -> ServiceStatus {
         let at = self.clock.at(clock::now());
         let arrays = self.shared.control.arrays().into_iter().filter_map(|array| {
             let status = self.shared.control.status(array)?;
-            let exports = self.exports.offered().iter().filter(|offer| offer.array == array);
             let protection = self.shared.control.protection(array);
-            let exports = exports.map(|offer| offer.name.clone()).collect();
+            let exports = self.exports.names_of(array);
             let mut other_sizes = self.exports.other_sizes(array, status.capacity.bytes());
             other_sizes.extend(self.machines.other_sizes(array, status.capacity.bytes()).map(|told| (told, 1)));
             let clients = self.exports.clients(array) + self.machines.clients(array);

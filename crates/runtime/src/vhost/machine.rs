@@ -1,25 +1,52 @@
 //! One connection of a virtual machine: its socket, the message that is coming, and its session.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ops::Deref;
+use std::os::fd::AsFd;
 
 use openraid_sys::{Errno, Progress, Socket};
 use openraid_units::{ArrayId, Bytes};
 use openraid_vhost::limits::{FILES_MAX, MESSAGE_BYTES_MAX};
 use openraid_vhost::{MessageHeader, MessageRefusal, MessageReply, VhostDisk, VhostSession, HEADER_BYTES};
 
+use super::closer::{FileBudget, Lent};
 use super::platform::{GuestFile, GuestPlatform};
 use crate::export::Offer;
 
-const _: () = assert!(FILES_MAX <= openraid_sys::PASSED_FILES_MAX);
+/// The socket of a machine, which sees at once that it is disconnected.
+#[derive(Debug)]
+pub struct GuestSocket(Lent<Socket>);
+
+impl GuestSocket {
+    /// A socket that was just accepted.
+    pub fn new(socket: Socket, budget: &FileBudget) -> Self {
+        Self(budget.lend(socket))
+    }
+}
+
+impl Deref for GuestSocket {
+    type Target = Socket;
+
+    fn deref(&self) -> &Socket {
+        &self.0
+    }
+}
+
+impl Drop for GuestSocket {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
 
 /// A virtual machine at an array.
 #[derive(Debug)]
 pub struct GuestMachine {
-    pub socket: Socket,
+    pub socket: GuestSocket,
     pub session: VhostSession<GuestPlatform>,
     pub array: ArrayId,
     /// The size that it was told.
     pub told: Bytes,
+    /// No message has come yet.
+    pub is_silent: bool,
     /// It is closed when no request runs.
     pub finishing: bool,
     /// It is in the list of machines whose rings are looked at.
@@ -31,7 +58,7 @@ pub struct GuestMachine {
     /// The bytes of the next message that came, and its files.
     input: [u8; HEADER_BYTES + MESSAGE_BYTES_MAX],
     filled: usize,
-    files: Vec<OwnedFd>,
+    files: Vec<GuestFile>,
 }
 
 /// Why a connection ends.
@@ -48,7 +75,7 @@ impl GuestMachine {
     ///
     /// # Errors
     /// There are no descriptors.
-    pub fn new(socket: Socket, offer: &Offer) -> Result<Self, Errno> {
+    pub fn new(socket: GuestSocket, offer: &Offer, budget: FileBudget) -> Result<Self, Errno> {
         let disk = VhostDisk {
             size: offer.size.get(),
             is_read_only: offer.read_only,
@@ -58,9 +85,10 @@ impl GuestMachine {
         };
         Ok(Self {
             socket,
-            session: VhostSession::new(GuestPlatform::new()?, disk),
+            session: VhostSession::new(GuestPlatform::new(budget)?, disk),
             array: offer.array,
             told: offer.size,
+            is_silent: true,
             finishing: false,
             busy: false,
             full: false,
@@ -78,7 +106,11 @@ impl GuestMachine {
     pub fn step(&mut self) -> Result<bool, MachineEnd> {
         let need = self.header()?.map_or(HEADER_BYTES, |header| HEADER_BYTES + header.len);
         if self.filled < need {
-            let received = self.socket.receive_with_files(&mut self.input[self.filled..need], &mut self.files);
+            let mut came = Vec::new();
+            let received = self.socket.receive_with_files(&mut self.input[self.filled..need], &mut came);
+            let budget = self.session.platform().budget();
+            self.files.extend(came.into_iter().map(|file| GuestFile::new(file, budget)));
+            budget.check().map_err(MachineEnd::Broken)?;
             match received {
                 Ok(Progress::Bytes(count)) => self.filled += count,
                 Ok(Progress::Blocked) => return Ok(false),
@@ -104,9 +136,9 @@ impl GuestMachine {
     }
 
     fn handle(&mut self, header: MessageHeader) -> Result<(), MachineEnd> {
-        let files = self.files.drain(..).map(GuestFile::from).collect();
+        let files = std::mem::take(&mut self.files);
         let payload = &self.input[HEADER_BYTES..self.filled];
-        self.filled = 0;
+        (self.filled, self.is_silent) = (0, false);
         match self.session.handle(header, payload, files) {
             Ok(None) => Ok(()),
             Ok(Some(reply)) => self.send(&reply),

@@ -7,27 +7,33 @@
 //! ```
 //!
 //! Requests, payload and answers are in the machine's memory, so nothing waits here for a client: a copy is done when the engine
-//! asks for it. It must never look at one machine's rings without end, and never keep a file of a machine that has gone.
+//! asks for it. It must never look at one machine's rings without end, and never keep or close a file of a machine that has gone: a thread
+//! closes those.
 
+mod closer;
 mod machine;
 mod platform;
+mod refusals;
 
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use openraid_core::actions::{Direction, Reply, ReplyStatus, Transfer};
 use openraid_core::events::{BlockRequest, HostGone, RequestKind};
-use openraid_sys::{Accepted, Epoll, Events, Interest, Listener, PoolRange};
+use openraid_sys::{Accepted, Epoll, Errno, Events, InheritedListener, Interest, ListenPlace, Listener, PoolRange};
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Token};
 use openraid_vhost::{BlockCommand, DiskCommandKind, DiskOutcome, RequestId, RingStep};
 
 use crate::export::{HeldAnswers, Offer, OfferError, Shared};
 use crate::hosts::{HostPayload, HostRequest, RequestOwner};
 use crate::limits::{
-    ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTION_REQUESTS_MAX, MACHINES_MAX, MACHINE_MESSAGES_PER_ROUND_MAX,
-    MACHINE_STEPS_PER_ROUND_MAX,
+    ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTION_REQUESTS_MAX, HANDSHAKE_TIME_MAX, MACHINES_MAX,
+    MACHINES_PER_ARRAY_MAX, MACHINE_MESSAGES_PER_ROUND_MAX, MACHINE_STEPS_PER_ROUND_MAX,
 };
 use crate::slab::{GrowingSlab, SlabKey};
-use machine::{GuestMachine, MachineEnd};
+use closer::{Closer, FileBudget};
+use machine::{GuestMachine, GuestSocket, MachineEnd};
+use refusals::Refusals;
 
 /// Kernel events for this side have one of these in the top byte of their token: a socket to connect to, the socket of a machine,
 /// the kicks of a machine.
@@ -63,14 +69,26 @@ impl VhostPlace {
             Self::Socket { array, path } => (array == name).then(|| path.clone()),
         }
     }
+
+    /// The socket that another process can keep here: a folder has only those of the arrays that have started.
+    #[must_use]
+    pub fn as_kept(&self) -> Option<ListenPlace> {
+        match self {
+            Self::Folder(_) => None,
+            Self::Socket { path, .. } => Some(ListenPlace::Unix(path.clone())),
+        }
+    }
 }
 
 /// The socket of an array.
 #[derive(Debug)]
 struct Door {
     listener: Listener,
-    array: ArrayId,
+    path: PathBuf,
+    /// The name of the array. Machines are disconnected while it is not offered.
     name: String,
+    /// Another process keeps the socket, so it stays.
+    is_kept: bool,
 }
 
 /// All virtual machines of a shard.
@@ -79,6 +97,10 @@ pub struct Machines {
     places: Vec<VhostPlace>,
     doors: GrowingSlab<Door>,
     table: GrowingSlab<GuestMachine>,
+    /// Made with the first socket.
+    closer: Option<Closer>,
+    /// Machines that have said nothing, oldest first, and when their time ends.
+    silent: VecDeque<(Instant, SlabKey)>,
     /// Machines whose rings are to be looked at.
     busy: Vec<SlabKey>,
     /// Machines with requests that ended.
@@ -87,30 +109,38 @@ pub struct Machines {
     is_accepting: bool,
     /// The end of a pause after descriptors ran out.
     rests_until: Option<Instant>,
-    /// Rules that machines broke, to be told: the same one of an array only once.
-    refusals: Vec<(ArrayId, String)>,
-    last_refusal: Option<(ArrayId, String)>,
+    refusals: Refusals,
     /// Memory for the events of one set of kicks.
     kicks: Events,
 }
 
 impl Machines {
-    /// Without sockets. They are made with the offers.
-    #[must_use]
-    pub fn new(places: Vec<VhostPlace>) -> Self {
-        Self {
+    /// With the sockets that another process keeps. The others are made with the offers.
+    ///
+    /// # Errors
+    /// The kernel has no room for one more thing to wait for.
+    pub fn new(places: Vec<VhostPlace>, kept: Vec<InheritedListener>, epoll: &Epoll) -> Result<Self, Errno> {
+        let mut machines = Self {
             places,
             doors: GrowingSlab::default(),
             table: GrowingSlab::default(),
+            closer: None,
+            silent: VecDeque::new(),
             busy: Vec::new(),
             dirty: Vec::new(),
             held: HeldAnswers::default(),
             is_accepting: false,
             rests_until: None,
-            refusals: Vec::new(),
-            last_refusal: None,
+            refusals: Refusals::default(),
             kicks: Events::new(),
+        };
+        for InheritedListener { listener, place } in kept {
+            let named = machines.places.iter().find(|known| known.as_kept().as_ref() == Some(&place));
+            if let Some(VhostPlace::Socket { array, path }) = named.cloned() {
+                machines.add_door(Door { listener, path, name: array, is_kept: true }, epoll)?;
+            }
         }
+        Ok(machines)
     }
 
     /// Take connections from now on.
@@ -129,49 +159,59 @@ impl Machines {
     /// The time of the next call of [`Machines::on_time`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.rests_until
+        self.rests_until.into_iter().chain(self.silent.front().map(|(until, _)| *until)).min()
     }
 
-    /// Take connections again after a pause.
+    /// Take connections again after a pause, and disconnect machines that never said anything.
     pub fn on_time(&mut self, shared: &Shared) {
         if self.rests_until.take_if(|until| *until <= shared.now).is_some() {
             self.watch_doors(Interest::READ, &shared.epoll);
         }
+        while let Some((_, key)) = self.silent.front().copied().filter(|(until, _)| *until <= shared.now) {
+            let seconds = HANDSHAKE_TIME_MAX.as_secs();
+            self.end(key, MachineEnd::Broken(format!("it has said nothing for {seconds} s")), shared);
+        }
     }
 
-    /// Make the sockets of an offer, unless its hosts are refused.
+    /// Make the sockets of an offer: all, or none. Machines are disconnected while its hosts are refused.
     ///
     /// # Errors
     /// A socket cannot be made.
     pub fn offer(&mut self, offer: &Offer, epoll: &Epoll) -> Result<(), OfferError> {
-        let has_doors = self.doors.iter().any(|(_, door)| door.name == offer.name);
-        if offer.refused.is_some() || has_doors {
-            return Ok(());
-        }
         let places: Vec<_> = self.places.iter().filter_map(|place| place.socket_of(&offer.name)).collect();
         for path in places {
-            if let Err(error) = self.open(&path, offer, epoll) {
-                self.retract(&offer.name);
+            if self.doors.iter().any(|(_, door)| door.name == offer.name && door.path == path) {
+                continue;
+            }
+            if let Err(error) = self.open(path, &offer.name, epoll) {
+                self.retract(&offer.name, epoll);
                 return Err(OfferError::Vhost(error));
             }
         }
         Ok(())
     }
 
-    fn open(&mut self, path: &Path, offer: &Offer, epoll: &Epoll) -> Result<(), String> {
-        let listener = Listener::unix_of_folder(path).map_err(|error| error.to_string())?;
-        let key = self.doors.next_key();
+    fn open(&mut self, path: PathBuf, name: &str, epoll: &Epoll) -> Result<(), String> {
+        let listener = Listener::unix_of_folder(&path).map_err(|error| error.to_string())?;
+        let place = path.display().to_string();
+        let added = self.add_door(Door { listener, path, name: name.to_owned(), is_kept: false }, epoll);
+        added.map_err(|error| format!("{place}: cannot wait for it: {error}"))
+    }
+
+    fn add_door(&mut self, door: Door, epoll: &Epoll) -> Result<(), Errno> {
+        if self.closer.is_none() {
+            self.closer = Some(Closer::start().map_err(Errno::from)?);
+        }
         let interest = if self.is_accepting { Interest::READ } else { Interest::NONE };
-        epoll
-            .add(&listener, VHOST_LISTENER_CLASS | key.token().0, interest)
-            .map_err(|error| format!("{}: cannot wait for it: {error}", path.display()))?;
-        self.doors.insert(Door { listener, array: offer.array, name: offer.name.clone() });
+        epoll.add(&door.listener, VHOST_LISTENER_CLASS | self.doors.next_key().token().0, interest)?;
+        self.doors.insert(door);
         Ok(())
     }
 
-    /// Remove the sockets of an array. Its machines are disconnected after their requests.
-    pub fn withdraw(&mut self, array: ArrayId, shared: &mut Shared) {
-        self.close_doors(|door| door.array == array);
+    /// Remove the sockets of these names, all names of an array. Its machines are disconnected after their requests.
+    pub fn withdraw(&mut self, array: ArrayId, names: &[String], shared: &mut Shared) {
+        self.close_doors(|door| names.contains(&door.name) && !door.is_kept, &shared.epoll);
+        self.refusals.forget(array);
         for key in self.table.keys() {
             if self.table.get(key).is_some_and(|machine| machine.array == array) {
                 self.finish(key, shared);
@@ -180,15 +220,19 @@ impl Machines {
     }
 
     /// Remove the sockets of this name. Machines stay connected.
-    pub fn retract(&mut self, name: &str) {
-        self.close_doors(|door| door.name == name);
+    pub fn retract(&mut self, name: &str, epoll: &Epoll) {
+        self.close_doors(|door| door.name == name && !door.is_kept, epoll);
     }
 
-    fn close_doors(&mut self, is_closed: impl Fn(&Door) -> bool) {
+    fn close_doors(&mut self, is_closed: impl Fn(&Door) -> bool, epoll: &Epoll) {
         for key in self.doors.keys() {
-            if self.doors.get(key).is_some_and(&is_closed) {
-                // No other process has the listener, so closing it removes it from the set.
-                self.doors.remove(key);
+            if !self.doors.get(key).is_some_and(&is_closed) {
+                continue;
+            }
+            if let (Some(door), Some(closer)) = (self.doors.remove(key), &self.closer) {
+                let _ = epoll.remove(&door.listener);
+                // Machines that wait in its queue may have passed files.
+                closer.close(door.listener.without_file());
             }
         }
     }
@@ -238,23 +282,62 @@ impl Machines {
                     return self.watch_doors(Interest::NONE, &shared.epoll);
                 }
             };
-            let Some(offer) = offers.iter().find(|offer| offer.name == door.name) else { return };
-            if self.table.len() >= MACHINES_MAX {
-                let array = door.array;
-                self.refuse(array, format!("{MACHINES_MAX} machines are connected, which is the limit"));
-                continue;
+            let closer = self.closer.as_mut().expect("it is made with the first socket");
+            match offers.iter().find(|offer| offer.name == door.name) {
+                Some(offer) => {
+                    let budget = closer.budget(offer.array);
+                    if let Err(why) = self.on_accepted(GuestSocket::new(socket, &budget), budget, offer, shared) {
+                        self.refusals.add(offer.array, why, shared.now);
+                    }
+                }
+                None => {
+                    socket.shut_down();
+                    closer.close(socket);
+                }
             }
-            // Without descriptors the machine is disconnected, and tries again.
-            let Ok(mut machine) = GuestMachine::new(socket, offer) else { return };
-            let key = self.table.next_key().token().0;
-            let added = shared.epoll.add(&machine.socket, VHOST_SOCKET_CLASS | key, Interest::READ).is_ok()
-                && shared
-                    .epoll
-                    .add(machine.session.platform().kicks(), VHOST_KICKS_CLASS | key, Interest::READ)
-                    .is_ok();
-            if added {
-                self.table.insert(machine);
+        }
+    }
+
+    /// A machine has connected. Without descriptors it is disconnected, and tries again.
+    fn on_accepted(
+        &mut self,
+        socket: GuestSocket,
+        budget: FileBudget,
+        offer: &Offer,
+        shared: &Shared,
+    ) -> Result<(), String> {
+        if let Some(why) = &offer.refused {
+            return Err(why.clone());
+        }
+        self.make_room(offer.array, shared)?;
+        budget.check()?;
+        let Ok(mut machine) = GuestMachine::new(socket, offer, budget) else { return Ok(()) };
+        let (key, kicks) = (self.table.next_key(), machine.session.platform().kicks());
+        let added = shared.epoll.add(kicks, VHOST_KICKS_CLASS | key.token().0, Interest::READ).is_ok()
+            && shared.epoll.add(&*machine.socket, VHOST_SOCKET_CLASS | key.token().0, Interest::READ).is_ok();
+        if added {
+            self.table.insert(machine);
+            self.silent.push_back((shared.now + HANDSHAKE_TIME_MAX, key));
+        }
+        Ok(())
+    }
+
+    /// Find a place for one more machine at an array. The oldest one that has said nothing loses its place.
+    fn make_room(&mut self, array: ArrayId, shared: &Shared) -> Result<(), String> {
+        let is_crowded = self.clients(array) >= MACHINES_PER_ARRAY_MAX;
+        if !is_crowded && self.table.len() < MACHINES_MAX {
+            return Ok(());
+        }
+        let may_leave = |key: SlabKey| !is_crowded || self.table.get(key).is_some_and(|machine| machine.array == array);
+        match self.silent.iter().map(|(_, key)| *key).find(|key| may_leave(*key)) {
+            Some(oldest) => {
+                self.end(oldest, MachineEnd::Closed, shared);
+                Ok(())
             }
+            None if is_crowded => {
+                Err(format!("{MACHINES_PER_ARRAY_MAX} machines are connected to this array, which is the limit"))
+            }
+            None => Err(format!("{MACHINES_MAX} machines are connected, which is the limit")),
         }
     }
 
@@ -271,6 +354,9 @@ impl Machines {
                 Err(ended) => return self.end(key, ended, shared),
             }
         }
+        if self.table.get(key).is_some_and(|machine| !machine.is_silent) {
+            self.silent.retain(|(_, silent)| *silent != key);
+        }
         self.wait_for_messages(key, shared);
         self.mark_busy(key);
     }
@@ -280,7 +366,7 @@ impl Machines {
         let Some(machine) = self.table.get(key) else { return };
         let interest = if machine.session.is_stopping() { Interest::NONE } else { Interest::READ };
         // It was added, so the kernel has room for it.
-        let _ = shared.epoll.modify(&machine.socket, VHOST_SOCKET_CLASS | key.token().0, interest);
+        let _ = shared.epoll.modify(&*machine.socket, VHOST_SOCKET_CLASS | key.token().0, interest);
     }
 
     /// A machine has requests.
@@ -418,7 +504,8 @@ impl Machines {
                 self.mark_busy(key);
             }
             if let Some((queue, fault)) = fault {
-                self.refuse(array, format!("queue {queue} is stopped until the machine resets the disk: {fault}"));
+                let why = format!("queue {queue} is stopped until the machine resets the disk: {fault}");
+                self.refusals.add(array, why, shared.now);
             }
             match sent {
                 Some(Err(ended)) => self.end(key, ended, shared),
@@ -440,30 +527,23 @@ impl Machines {
     }
 
     fn end(&mut self, key: SlabKey, ended: MachineEnd, shared: &Shared) {
+        self.silent.retain(|(_, silent)| *silent != key);
         let Some(mut machine) = self.table.remove(key) else { return };
-        let _ = shared.epoll.remove(&machine.socket);
+        let _ = shared.epoll.remove(&*machine.socket);
         let _ = shared.epoll.remove(machine.session.platform().kicks());
         if let MachineEnd::Broken(why) = ended {
-            self.refuse(machine.array, format!("disconnected: {why}"));
+            self.refusals.add(machine.array, format!("disconnected: {why}"), shared.now);
         }
     }
 
-    fn refuse(&mut self, array: ArrayId, why: String) {
-        let refusal = (array, why);
-        if self.last_refusal.as_ref() != Some(&refusal) {
-            self.last_refusal = Some(refusal.clone());
-            self.refusals.push(refusal);
-        }
-    }
-
-    /// The rules that machines broke since the last call.
+    /// The rules that machines broke, and other reasons to disconnect them, since the last call.
     pub fn take_refusals(&mut self) -> Vec<(ArrayId, String)> {
-        std::mem::take(&mut self.refusals)
+        self.refusals.take()
     }
 
     /// Begin to stop: no more machines, no more requests.
     pub fn stop(&mut self, shared: &mut Shared) {
-        self.close_doors(|_| true);
+        self.close_doors(|_| true, &shared.epoll);
         for key in self.table.keys() {
             self.finish(key, shared);
         }

@@ -6,24 +6,30 @@ use openraid_sys::{sealed_file, Epoll, Errno, Events, SharedEvent, SharedMemory}
 use openraid_units::Nanos;
 use openraid_vhost::{Platform, SharedBytes};
 
+use super::closer::{FileBudget, Lent};
+
 /// A file of a virtual machine.
 #[derive(Debug)]
 pub enum GuestFile {
     /// An event.
-    Event(SharedEvent),
+    Event(Lent<SharedEvent>),
     /// Anything else: memory, if it can be mapped.
-    Other(OwnedFd),
+    Other(Lent<OwnedFd>),
 }
 
-impl From<OwnedFd> for GuestFile {
-    fn from(fd: OwnedFd) -> Self {
-        SharedEvent::of(fd).map_or_else(Self::Other, Self::Event)
+impl GuestFile {
+    /// A file that came with a message.
+    pub fn new(fd: OwnedFd, budget: &FileBudget) -> Self {
+        match SharedEvent::of(fd) {
+            Ok(event) => Self::Event(budget.lend(event)),
+            Err(other) => Self::Other(budget.lend(other)),
+        }
     }
 }
 
 /// Mapped memory of a virtual machine.
 #[derive(Debug)]
-pub struct GuestBytes(SharedMemory);
+pub struct GuestBytes(Lent<SharedMemory>);
 
 impl SharedBytes for GuestBytes {
     fn read(&self, at: u64, into: &mut [u8]) {
@@ -47,6 +53,7 @@ impl SharedBytes for GuestBytes {
 #[derive(Debug)]
 pub struct GuestPlatform {
     kicks: Epoll,
+    budget: FileBudget,
 }
 
 impl GuestPlatform {
@@ -54,8 +61,13 @@ impl GuestPlatform {
     ///
     /// # Errors
     /// There are no descriptors.
-    pub fn new() -> Result<Self, Errno> {
-        Ok(Self { kicks: Epoll::new()? })
+    pub fn new(budget: FileBudget) -> Result<Self, Errno> {
+        Ok(Self { kicks: Epoll::new()?, budget })
+    }
+
+    /// The budget of what comes from the machine.
+    pub fn budget(&self) -> &FileBudget {
+        &self.budget
     }
 
     /// The set of kicks.
@@ -76,25 +88,26 @@ impl Platform for GuestPlatform {
 
     fn map(&mut self, file: &GuestFile, offset: u64, len: u64) -> Result<GuestBytes, String> {
         let GuestFile::Other(file) = file else { return Err("an event came in place of memory".into()) };
-        SharedMemory::map(file.as_fd(), offset, len).map(GuestBytes).map_err(|error| error.to_string())
+        let memory = SharedMemory::map(file.as_fd(), offset, len).map_err(|error| error.to_string())?;
+        Ok(GuestBytes(self.budget.lend(memory)))
     }
 
     fn new_file(&mut self, len: u64) -> Result<(GuestFile, GuestBytes), String> {
         let file = sealed_file(len).map_err(|error| format!("no memory for the in-flight region: {error}"))?;
-        let file = GuestFile::Other(file);
+        let file = GuestFile::Other(self.budget.lend(file));
         let memory = self.map(&file, 0, len)?;
         Ok((file, memory))
     }
 
     fn watch(&mut self, kick: &GuestFile) -> Result<(), String> {
         let GuestFile::Event(kick) = kick else { return Err("a file came in place of an event".into()) };
-        self.kicks.add_changes(kick, 0).map_err(|error| format!("an event cannot be waited for: {error}"))
+        self.kicks.add_changes(&**kick, 0).map_err(|error| format!("an event cannot be waited for: {error}"))
     }
 
     fn unwatch(&mut self, kick: &GuestFile) {
         if let GuestFile::Event(kick) = kick {
             // It was added.
-            let _ = self.kicks.remove(kick);
+            let _ = self.kicks.remove(&**kick);
         }
     }
 
