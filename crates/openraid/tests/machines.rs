@@ -6,7 +6,7 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -162,10 +162,16 @@ impl Machine {
         self.receive(request)
     }
 
+    /// The size of the disk in sectors.
+    fn sectors(&self) -> u64 {
+        let (answer, _) = self.ask(24, &words(&[halves(0, 8), 0, 0])[..20]);
+        u64::from_le_bytes(answer[12..].try_into().expect("eight"))
+    }
+
     /// Connect, and start all queues where they are.
     fn connect(&mut self) {
         self.socket = Some(connected(&self.path));
-        self.send(16, false, &words(&[1 | 1 << 3 | 1 << 9 | 1 << 12]), None);
+        self.send(16, false, &words(&[1 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 12]), None);
         self.tell(2, &words(&[1 << 9 | 1 << 12 | 1 << 28 | 1 << 30 | 1 << 32]), None);
         let shape = halves(u32::from(QUEUES) | u32::from(ENTRIES) << 16, 0);
         if self.inflight.is_none() {
@@ -593,5 +599,27 @@ fn machines_and_descriptors_beyond_the_limits_of_an_array_are_refused() {
     end(&machines[too_many]);
     wait_for_event(&lab, "of this array have more than 1024 descriptors, which is the limit");
     assert_eq!(clients(&server), (MACHINES_MAX - 1) as u64);
+    server.stop();
+}
+
+#[test]
+fn a_machine_learns_that_its_array_has_another_size() {
+    let lab = array("machines-size");
+    let folder = lab.folder.to_str().expect("UTF-8");
+    let server = lab.serve(&["data", "--vhost", folder]);
+    let mut machine = Machine::new(lab.path("data.sock"));
+    machine.connect();
+    let (mut ours, theirs) = UnixStream::pair().expect("sockets");
+    ours.set_read_timeout(Some(END_TIME_MAX)).expect("a timeout");
+    machine.tell(21, &[], Some(theirs.as_fd()));
+    let whole = machine.sectors();
+    for (line, wanted) in [("16M --yes", (16 << 20) / 512), ("max", whole)] {
+        lab.line(&format!("reshape data --array-size {line}")).expect(0);
+        let mut message = [0; 12];
+        ours.read_exact(&mut message).expect("it is told");
+        assert_eq!(message, [2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(machine.sectors(), wanted);
+        assert!(!lab.line("show data").expect(0).text().contains("old size"));
+    }
     server.stop();
 }

@@ -113,7 +113,8 @@ impl InheritedListener {
     }
 }
 
-fn option(number: RawFd, option: libc::c_int) -> Result<libc::c_int, Errno> {
+/// An option of a socket that is a number.
+pub(crate) fn option(number: RawFd, option: libc::c_int) -> Result<libc::c_int, Errno> {
     let mut value: libc::c_int = 0;
     let mut len = libc::socklen_t::try_from(size_of::<libc::c_int>()).expect("a small size");
     // SAFETY: fills one int.

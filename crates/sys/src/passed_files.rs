@@ -1,6 +1,7 @@
 //! Files that come and go with bytes on a unix socket.
 
 use crate::errno::{check_size, Errno};
+use crate::inherited_sockets::option;
 use crate::net::{stopped, Progress, Socket};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -23,6 +24,18 @@ fn message_of(vector: &mut libc::iovec) -> libc::msghdr {
 }
 
 impl Socket {
+    /// The unix socket for streams that came from another process.
+    ///
+    /// # Errors
+    /// It is something else, to which a message could not be sent without waiting.
+    pub fn passed(fd: OwnedFd) -> Result<Self, OwnedFd> {
+        let is = |name, value| option(fd.as_raw_fd(), name) == Ok(value);
+        match is(libc::SO_DOMAIN, libc::AF_UNIX) && is(libc::SO_TYPE, libc::SOCK_STREAM) {
+            true => Ok(Self::of(fd)),
+            false => Err(fd),
+        }
+    }
+
     /// The other side sees the end now, however long the close takes: what came and was not received is closed with the socket.
     pub fn shut_down(&self) {
         // It fails only if the other side has ended the connection.
@@ -148,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn all_files_of_a_message_arrive() {
+    fn all_files_of_a_message_arrive_and_only_a_unix_stream_is_a_socket_to_send_to() {
         let (one, other) = UnixStream::pair().expect("sockets");
         let file = memory_file(0).expect("a file");
         let mut control: ControlRoom = [0; 129];
@@ -169,5 +182,8 @@ mod tests {
         let other = Socket::from(other);
         assert_eq!(other.receive_with_files(&mut [0; 2], &mut files), Ok(Progress::Bytes(1)));
         assert_eq!(files.len(), PASSED_FILES_MAX);
+        assert!(Socket::passed(files.pop().expect("many")).is_err());
+        let datagram = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        assert!(Socket::passed(datagram.into()).is_err() && Socket::passed(one.into()).is_ok());
     }
 }

@@ -22,7 +22,7 @@
 //! This crate must never touch a socket, a mapping, a clock or a thread.
 //!
 //! Source of all numbers: the vhost-user protocol as QEMU documents it, and virtio 1.2. Not supported: packed rings, an IOMMU,
-//! the log of written pages (so migration of a running machine), changes of the size during a connection.
+//! the log of written pages (so migration of a running machine).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

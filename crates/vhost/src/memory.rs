@@ -45,6 +45,15 @@ pub trait Platform {
     /// Report it no longer.
     fn unwatch(&mut self, kick: &Self::File);
 
+    /// Is this a channel by which messages can be sent to the front end?
+    ///
+    /// # Errors
+    /// Why not.
+    fn check_channel(&self, channel: &Self::File) -> Result<(), String>;
+
+    /// Send it a message. Returns whether the channel has taken all of it at once.
+    fn send(&mut self, channel: &Self::File, message: &[u8]) -> bool;
+
     /// Ring this event.
     fn ring(&mut self, call: &Self::File);
 }

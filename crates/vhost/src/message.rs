@@ -34,11 +34,15 @@ pub mod request {
     pub const SET_PROTOCOL_FEATURES: u32 = 16;
     pub const GET_QUEUE_NUM: u32 = 17;
     pub const SET_VRING_ENABLE: u32 = 18;
+    pub const SET_BACKEND_CHANNEL: u32 = 21;
     pub const GET_CONFIG: u32 = 24;
     pub const SET_CONFIG: u32 = 25;
     pub const GET_INFLIGHT_FD: u32 = 31;
     pub const SET_INFLIGHT_FD: u32 = 32;
 }
+
+/// The request of this side that asks to read the configuration space again: number 2, version 1, no payload. No answer is wanted.
+pub const CONFIG_CHANGED: [u8; HEADER_BYTES] = [2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
 
 /// Features of rings and of the connection, by bit.
 pub mod feature {
@@ -52,9 +56,12 @@ pub mod feature {
 pub mod protocol {
     pub const QUEUES: u64 = 1 << 0;
     pub const ANSWERS: u64 = 1 << 3;
+    pub const BACKEND_CHANNEL: u64 = 1 << 5;
     pub const CONFIG: u64 = 1 << 9;
+    /// Both are needed for a change of the configuration space.
+    pub const CONFIG_CHANGES: u64 = CONFIG | BACKEND_CHANNEL;
     pub const INFLIGHT: u64 = 1 << 12;
-    pub const ALL: u64 = QUEUES | ANSWERS | CONFIG | INFLIGHT;
+    pub const ALL: u64 = QUEUES | ANSWERS | BACKEND_CHANNEL | CONFIG | INFLIGHT;
 }
 
 /// The header of a request.

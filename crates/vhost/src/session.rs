@@ -5,7 +5,7 @@ use crate::bytes::{le16, le32, le64};
 use crate::inflight::{Inflight, InflightShape};
 use crate::limits::{CONFIG_BYTES_MAX, INFLIGHT_ALIGN, INFLIGHT_MADE_MAX, QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use crate::memory::{check_regions, GuestGone, GuestMemory, Platform, RegionPlace};
-use crate::message::{feature, protocol, request, MessageHeader, MessageRefusal, MessageReply};
+use crate::message::{feature, protocol, request, MessageHeader, MessageRefusal, MessageReply, CONFIG_CHANGED};
 use crate::queue::{QueueState, RingSurroundings, VhostQueue};
 use crate::ring::RingAddresses;
 use crate::violation::{MessageViolation, RingFault};
@@ -22,6 +22,8 @@ pub struct VhostSession<P: Platform> {
     features: u64,
     protocol: u64,
     memory: GuestMemory<P::Memory>,
+    /// By which the front end takes messages of this side.
+    channel: Option<P::File>,
     inflight: Option<Inflight<P::Memory>>,
     /// Number of in-flight regions that were made.
     inflight_made: u8,
@@ -48,6 +50,7 @@ impl<P: Platform> VhostSession<P> {
             features: 0,
             protocol: 0,
             memory: GuestMemory::default(),
+            channel: None,
             inflight: None,
             inflight_made: 0,
             queues: Vec::new(),
@@ -107,6 +110,7 @@ impl<P: Platform> VhostSession<P> {
                 | request::SET_VRING_KICK
                 | request::SET_VRING_CALL
                 | request::SET_VRING_ERR
+                | request::SET_BACKEND_CHANNEL
                 | request::SET_INFLIGHT_FD
         );
         if !has_files && !files.is_empty() {
@@ -127,6 +131,7 @@ impl<P: Platform> VhostSession<P> {
             request::SET_VRING_KICK | request::SET_VRING_CALL | request::SET_VRING_ERR => {
                 length(8).and_then(|()| self.set_event(number, le64(payload, 0), files))
             }
+            request::SET_BACKEND_CHANNEL => length(0).and_then(|()| self.set_channel(files)),
             request::GET_CONFIG => self.config(payload),
             // Guests may write the space, but nothing in it can be changed.
             request::SET_CONFIG => Ok(Answer::Refused),
@@ -293,6 +298,15 @@ impl<P: Platform> VhostSession<P> {
         (platform, &mut queues[number as usize], around)
     }
 
+    fn set_channel(&mut self, mut files: Vec<P::File>) -> Result<Answer<P::File>, MessageViolation> {
+        let count = files.len();
+        let file = files.pop().filter(|_| count == 1);
+        let file = file.ok_or(MessageViolation::Files(request::SET_BACKEND_CHANNEL, count))?;
+        self.platform.check_channel(&file).map_err(MessageViolation::File)?;
+        self.channel = Some(file);
+        Ok(Answer::None)
+    }
+
     fn config(&mut self, payload: &[u8]) -> Result<Answer<P::File>, MessageViolation> {
         const HEAD: usize = 12;
         let wrong = MessageViolation::Length(request::GET_CONFIG, payload.len());
@@ -349,6 +363,17 @@ impl<P: Platform> VhostSession<P> {
     /// Whether guests may write from now on.
     pub fn set_read_only(&mut self, read_only: bool) {
         self.disk.is_read_only = read_only;
+    }
+
+    /// The array has this size now. Returns whether the front end learns it; otherwise the disk keeps its former size.
+    pub fn set_size(&mut self, size: u64) -> bool {
+        let knows_changes = self.protocol & protocol::CONFIG_CHANGES == protocol::CONFIG_CHANGES;
+        let Some(channel) = self.channel.as_ref().filter(|_| knows_changes) else { return false };
+        let is_told = self.platform.send(channel, &CONFIG_CHANGED);
+        if is_told {
+            self.disk.size = size;
+        }
+        is_told
     }
 
     /// Take no more requests. The next server does them.

@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use openraid_vhost::{DiskCommandKind, DiskOutcome, MessageHeader, VhostSession};
 use support::{
     ask, disk, inflight, next, send, serve, state, tell, words, Fake, File, Guest, AVAILABLE, DESCRIPTORS, ENTRIES,
@@ -19,7 +22,7 @@ fn offers_and_answers_have_the_numbers_of_the_protocol() {
     let mut session = VhostSession::new(Fake, disk());
     let bits = |bits: &[u32]| bits.iter().map(|bit| 1u64 << bit).sum::<u64>();
     assert_eq!(ask(&mut session, 1, &[]), words(&[bits(&[1, 2, 6, 9, 10, 12, 13, 14, 28, 29, 30, 32])]));
-    assert_eq!(ask(&mut session, 15, &[]), words(&[bits(&[0, 3, 9, 12])]));
+    assert_eq!(ask(&mut session, 15, &[]), words(&[bits(&[0, 3, 5, 9, 12])]));
     assert_eq!(ask(&mut session, 17, &[]), words(&[64]));
     // An answer to a message that has none is given when it was negotiated and is wanted.
     let wanted = MessageHeader { request: 3, wants_answer: true, len: 0 };
@@ -208,6 +211,25 @@ fn a_stopped_queue_says_where_it_continues_when_its_requests_have_ended() {
     assert_eq!(next(&mut session), None);
     let again = inflight(0, 1, ENTRIES);
     assert_eq!(send(&mut session, 31, &again[..20], vec![]).unwrap().unwrap().bytes.len(), 12 + 20);
+}
+
+/// The size in the configuration space, in sectors.
+fn sectors(session: &mut VhostSession<Fake>) -> u64 {
+    let question = [&[0u32.to_le_bytes(), 8u32.to_le_bytes(), 0u32.to_le_bytes()].concat()[..], &[0; 8]].concat();
+    u64::from_le_bytes(ask(session, 24, &question)[12..].try_into().unwrap())
+}
+
+#[test]
+fn a_front_end_with_a_channel_is_told_that_its_disk_has_another_size() {
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    for (features, is_told) in [(1 << 5 | 1 << 9, true), (1 << 9, false), (1 << 5, false)] {
+        let mut session = VhostSession::new(Fake, disk());
+        tell(&mut session, 16, &words(&[features]), vec![]);
+        assert!(!session.set_size(4 << 20), "there is no channel yet");
+        tell(&mut session, 21, &[], vec![File::Channel(sent.clone())]);
+        assert_eq!((session.set_size(4 << 20), sectors(&mut session)), (is_told, if is_told { 8192 } else { 2048 }));
+    }
+    assert_eq!(*sent.borrow(), [2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]

@@ -266,6 +266,16 @@ fn a_request_beyond_the_sizes_that_its_guest_was_told_fails_and_its_queue_goes_o
 }
 
 #[test]
+fn a_channel_that_is_none_is_refused() {
+    let refused = |files: Vec<File>, payload: &[u8]| refusal(&mut VhostSession::new(Fake, disk()), 21, payload, files);
+    let event = || File::Event(Rc::default());
+    assert_eq!(refused(vec![], &[]), MessageViolation::Files(21, 0));
+    assert_eq!(refused(vec![event(), event()], &[]), MessageViolation::Files(21, 2));
+    assert_eq!(refused(vec![event()], &[0; 8]), MessageViolation::Length(21, 8));
+    assert_eq!(refused(vec![event()], &[]), MessageViolation::File("this is no channel".into()));
+}
+
+#[test]
 fn a_head_that_comes_twice_stops_its_queue_and_its_request_still_ends() {
     let mut guest = Guest::new();
     let mut session = guest.connect();

@@ -41,11 +41,12 @@ impl Shard {
         awaited.into_iter().flatten().for_each(|array| self.tell(ServiceEvent::AwaitsMark(array)));
     }
 
-    /// Clients that connect from now on are told the size that an array has now.
+    /// Clients that connect from now on are told the size that an array has now, and connected ones if they can be told.
     fn follow_size(&mut self, notice: &Notice) {
         if matches!(notice.kind, NoticeKind::ReshapeFinished | NoticeKind::CapacityLimited { .. }) {
             if let Some(status) = self.shared.control.status(notice.array) {
                 self.exports.set_size(notice.array, status.capacity.bytes());
+                self.machines.set_size(notice.array, status.capacity.bytes());
             }
         }
     }

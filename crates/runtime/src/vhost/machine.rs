@@ -156,7 +156,7 @@ impl GuestMachine {
     pub fn send(&mut self, reply: &MessageReply<GuestFile>) -> Result<(), MachineEnd> {
         let file = reply.file.as_ref().and_then(|file| match file {
             GuestFile::Other(file) => Some(file.as_fd()),
-            GuestFile::Event(_) => None,
+            GuestFile::Event(_) | GuestFile::Channel(_) => None,
         });
         match self.socket.send_with_file(&reply.bytes, file) {
             Ok(Progress::Bytes(sent)) if sent == reply.bytes.len() => Ok(()),

@@ -246,6 +246,17 @@ impl Machines {
         }
     }
 
+    /// An array has another size. Machines that cannot learn it keep the former one.
+    pub fn set_size(&mut self, array: ArrayId, size: Bytes) {
+        for key in self.table.keys() {
+            if let Some(machine) = self.table.get_mut(key).filter(|machine| machine.array == array) {
+                if machine.session.set_size(size.get()) {
+                    machine.told = size;
+                }
+            }
+        }
+    }
+
     /// The number of machines at an array.
     pub fn clients(&self, array: ArrayId) -> usize {
         self.table.iter().filter(|(_, machine)| machine.array == array).count()

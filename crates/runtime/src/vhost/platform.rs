@@ -1,8 +1,8 @@
-//! What a session of a virtual machine needs of the kernel: mappings and events.
+//! What a session of a virtual machine needs of the kernel: mappings, events and its channel.
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use openraid_sys::{sealed_file, Epoll, Errno, Events, SharedEvent, SharedMemory};
+use openraid_sys::{sealed_file, Epoll, Errno, Events, Progress, SharedEvent, SharedMemory, Socket};
 use openraid_units::Nanos;
 use openraid_vhost::{Platform, SharedBytes};
 
@@ -13,6 +13,8 @@ use super::closer::{FileBudget, Lent};
 pub enum GuestFile {
     /// An event.
     Event(Lent<SharedEvent>),
+    /// A unix socket.
+    Channel(Lent<Socket>),
     /// Anything else: memory, if it can be mapped.
     Other(Lent<OwnedFd>),
 }
@@ -20,9 +22,10 @@ pub enum GuestFile {
 impl GuestFile {
     /// A file that came with a message.
     pub fn new(fd: OwnedFd, budget: &FileBudget) -> Self {
-        match SharedEvent::of(fd) {
+        match SharedEvent::of(fd).map_err(Socket::passed) {
             Ok(event) => Self::Event(budget.lend(event)),
-            Err(other) => Self::Other(budget.lend(other)),
+            Err(Ok(socket)) => Self::Channel(budget.lend(socket)),
+            Err(Err(other)) => Self::Other(budget.lend(other)),
         }
     }
 }
@@ -87,7 +90,7 @@ impl Platform for GuestPlatform {
     type Memory = GuestBytes;
 
     fn map(&mut self, file: &GuestFile, offset: u64, len: u64) -> Result<GuestBytes, String> {
-        let GuestFile::Other(file) = file else { return Err("an event came in place of memory".into()) };
+        let GuestFile::Other(file) = file else { return Err("an event or a socket came in place of memory".into()) };
         let memory = SharedMemory::map(file.as_fd(), offset, len).map_err(|error| error.to_string())?;
         Ok(GuestBytes(self.budget.lend(memory)))
     }
@@ -109,6 +112,18 @@ impl Platform for GuestPlatform {
             // It was added.
             let _ = self.kicks.remove(&**kick);
         }
+    }
+
+    fn check_channel(&self, channel: &GuestFile) -> Result<(), String> {
+        match channel {
+            GuestFile::Channel(_) => Ok(()),
+            GuestFile::Event(_) | GuestFile::Other(_) => Err("a file came in place of a unix socket".into()),
+        }
+    }
+
+    fn send(&mut self, channel: &GuestFile, message: &[u8]) -> bool {
+        let GuestFile::Channel(socket) = channel else { return false };
+        socket.send_with_file(message, None) == Ok(Progress::Bytes(message.len()))
     }
 
     fn ring(&mut self, call: &GuestFile) {

@@ -100,6 +100,7 @@ impl SharedBytes for Shared {
 pub enum File {
     Memory(Shared),
     Event(Rc<Cell<u32>>),
+    Channel(Rc<RefCell<Vec<u8>>>),
 }
 
 /// Files in memory.
@@ -114,7 +115,7 @@ impl Platform for Fake {
         match file {
             File::Memory(shared) if offset + len <= shared.len() => Ok(Shared { offset, ..shared.clone() }),
             File::Memory(shared) => Err(format!("the file has {} bytes", shared.len())),
-            File::Event(_) => Err("this is no memory".into()),
+            File::Event(_) | File::Channel(_) => Err("this is no memory".into()),
         }
     }
     fn new_file(&mut self, len: u64) -> Result<(File, Shared), String> {
@@ -124,10 +125,21 @@ impl Platform for Fake {
     fn watch(&mut self, kick: &File) -> Result<(), String> {
         match kick {
             File::Event(_) => Ok(()),
-            File::Memory(_) => Err("this is no event".into()),
+            File::Memory(_) | File::Channel(_) => Err("this is no event".into()),
         }
     }
     fn unwatch(&mut self, _kick: &File) {}
+    fn check_channel(&self, channel: &File) -> Result<(), String> {
+        match channel {
+            File::Channel(_) => Ok(()),
+            File::Memory(_) | File::Event(_) => Err("this is no channel".into()),
+        }
+    }
+    fn send(&mut self, channel: &File, message: &[u8]) -> bool {
+        let File::Channel(sent) = channel else { panic!("it was checked") };
+        sent.borrow_mut().extend_from_slice(message);
+        true
+    }
     fn ring(&mut self, call: &File) {
         if let File::Event(count) = call {
             count.set(count.get() + 1);
