@@ -5,7 +5,7 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -168,6 +168,35 @@ fn signals_reach_the_server_that_a_parent_has_started() {
     keeper.wait_for_news("ConfigurationRead", 1);
     keeper.stop();
     assert!(!lab.path("nbd.sock").exists());
+}
+
+/// A connection of a virtual machine that has asked for the features of its disk.
+fn machine(socket: &Path) -> UnixStream {
+    let mut stream = UnixStream::connect(socket).expect("the socket outlives the server");
+    stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
+    stream.write_all(&[1, 1, 0].map(u32::to_le_bytes).concat()).expect("sent");
+    stream
+}
+
+#[test]
+fn a_virtual_machine_waits_at_a_kept_socket_until_the_next_server_answers() {
+    let lab = array("kept-machine");
+    lab.line("create other --level 1 --assume-clean --file-size 16M d3 d4").expect(0);
+    let (control, socket) = (lab.path("control.sock"), lab.path("vm.sock"));
+    let line =
+        "--control control.sock serve data other --json --nbd-unix nbd.sock --vhost data=vm.sock --keep-listening";
+    let keeper = Server::started(&mut lab.command(&line.split(' ').collect::<Vec<_>>())).expect("ready");
+    let mut answer = [0; 20];
+    for _ in 0..2 {
+        kill(next_server(&control, 0));
+        machine(&socket).read_exact(&mut answer).expect("an answer");
+        assert_eq!(answer[..12], [1, 5, 8].map(u32::to_le_bytes).concat());
+    }
+    // It does not wait for an array that is not served.
+    lab.line("--control control.sock stop data").expect(0);
+    assert!(machine(&socket).read_exact(&mut answer).is_err() && socket.exists());
+    keeper.stop();
+    assert!(!socket.exists());
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct Addresses {
     pub nbd_tls: Vec<SocketAddr>,
     /// NVMe/TCP.
     pub nvme: Vec<SocketAddr>,
-    /// Sockets for virtual machines. The server itself makes them.
+    /// Sockets for virtual machines. Those in folders are made by the server itself.
     pub vhost: Vec<VhostPlace>,
     /// The console, and all other interfaces over HTTP.
     pub http: Option<SocketAddr>,
@@ -34,14 +34,15 @@ impl Addresses {
             Listen::Unix(path) => ListenPlace::Unix(path.clone()),
         });
         let others = self.nbd_tls.iter().chain(&self.nvme).chain(&self.http);
-        nbd.chain(others.map(|address| ListenPlace::Tcp(*address))).collect()
+        let vhost = self.vhost.iter().filter_map(VhostPlace::as_kept);
+        nbd.chain(others.map(|address| ListenPlace::Tcp(*address))).chain(vhost).collect()
     }
 }
 
 /// The sockets for these addresses. All others are made by the server itself.
 #[derive(Debug, Default)]
 pub struct ListeningSockets {
-    /// Plain NBD, and NVMe/TCP.
+    /// Plain NBD, NVMe/TCP, and virtual machines.
     pub plain: Vec<InheritedListener>,
     /// NBD over TLS.
     pub nbd_tls: Vec<TcpListener>,
@@ -183,8 +184,9 @@ pub fn assign(sockets: Option<Vec<InheritedListener>>, addresses: &mut Addresses
         }
         ready.plain.push(kept);
     }
-    let http = found.next().flatten().map(|kept| kept.to_std().map(Arc::new)).transpose();
-    ready.http = http.map_err(failed)?;
+    let http = addresses.http.and_then(|_| found.next().flatten());
+    ready.http = http.map(|kept| kept.to_std().map(Arc::new)).transpose().map_err(failed)?;
+    ready.plain.extend(found.flatten());
     Ok(ready)
 }
 
