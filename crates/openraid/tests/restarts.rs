@@ -174,7 +174,8 @@ fn signals_reach_the_server_that_a_parent_has_started() {
 fn machine(socket: &Path) -> UnixStream {
     let mut stream = UnixStream::connect(socket).expect("the socket outlives the server");
     stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
-    stream.write_all(&[1, 1, 0].map(u32::to_le_bytes).concat()).expect("sent");
+    // One that is refused may be disconnected before it has asked.
+    let _ = stream.write_all(&[1, 1, 0].map(u32::to_le_bytes).concat());
     stream
 }
 
