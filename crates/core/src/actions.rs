@@ -15,8 +15,8 @@ use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
 
 use crate::admin::{AdminReply, Policy};
+use crate::check_results::{MismatchRange, ScrubEnd, ScrubMode};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
-use crate::scrub::{MismatchRange, ScrubEnd, ScrubMode};
 use crate::settings::{Load, Tuning};
 
 /// The operation of a drive command.

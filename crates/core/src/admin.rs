@@ -11,6 +11,7 @@ use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, Se
 pub use crate::cache::figures::CacheStatus;
 pub use crate::cache::set_figures::CacheFigures;
 pub use crate::cache::CacheCounters;
+use crate::check_results::{NotComparable, ScrubMode, ScrubStatus};
 pub use crate::controller::AdminCommand;
 pub use crate::journal::attach::{JournalArrayStatus, JournalStatus};
 pub use crate::journal::found_journal::{FoundEntry, FoundJournal, KeptEntry};
@@ -20,7 +21,6 @@ pub use crate::journal::session::Unprotected;
 pub use crate::journal::set_journal::Session;
 pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
 use crate::reason::{FailReason, Reason};
-use crate::scrub::{NotComparable, ScrubMode, ScrubStatus};
 use crate::settings::AdaptiveStatus;
 
 pub use crate::settings::{Policy, Profile};

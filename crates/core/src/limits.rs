@@ -8,7 +8,7 @@ use crate::frames::Frames;
 /// Maximum number of lines of one kind in the state of the engine in words.
 pub(crate) const STATE_LINES_MAX: usize = 40;
 
-/// Maximum number of members of one redundancy set: the width of [`crate::slots::SlotSet`].
+/// Maximum number of members of one redundancy set: the width of [`crate::slot_set::SlotSet`].
 pub const MEMBERS_MAX: u16 = 128;
 /// Memory is handed out in frames of this size: a page, and the largest logical block.
 pub const FRAME_BYTES: u64 = 4096;

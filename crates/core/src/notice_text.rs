@@ -7,8 +7,8 @@ use core::fmt;
 
 use crate::actions::NoticeKind;
 use crate::admin::WriteCache;
+use crate::check_results::{Remedy, ScrubEnd, ScrubOutcome};
 use crate::reason::FailReason;
-use crate::scrub::{Remedy, ScrubEnd, ScrubOutcome};
 
 /// The consequence of a volatile write cache.
 pub const VOLATILE: &str = "VOLATILE: unflushed data is lost if the power fails or the server ends";
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::actions::Fill;
     use crate::admin::Policy;
-    use crate::scrub::{AbortReason, MismatchRange, ScrubMode};
+    use crate::check_results::{AbortReason, MismatchRange, ScrubMode};
     use alloc::string::ToString;
     use openraid_units::{DriveLba, Sectors, Slot};
 

@@ -19,7 +19,7 @@ use openraid_units::{ArrayId, ArrayOffset, DriveId, DriveLba, Instant, Sectors, 
 use crate::actions::{DriveOp, JobKind, ReplyStatus};
 use crate::events::RequestKind;
 use crate::reason::Reason;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// An operation, by its place in the table and the use of that place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

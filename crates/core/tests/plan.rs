@@ -4,7 +4,7 @@
 
 use openraid_core::admin::PartialWritePolicy;
 use openraid_core::plan::{plan_write, StripeView, WriteMethod, WritePlan};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::Slot;
 
 /// Multiplication in the field of RAID 6: x^8 + x^4 + x^3 + x^2 + 1.

@@ -2,7 +2,8 @@
 //! and members that come back.
 
 use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
-use openraid_core::array::assemble::{self, AssembleOptions, Membership};
+use openraid_core::array::assemble::{self, AssembleOptions};
+use openraid_core::array::membership::Membership;
 use openraid_interop::{dump_all, is_stamped, machine, stamp_array, Folder};
 use openraid_oracle::{answer, Guest, GuestOutput};
 use openraid_sim::drive::Defect;

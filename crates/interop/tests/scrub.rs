@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use openraid_core::admin::AdminCommand;
-use openraid_core::scrub::{ScrubMode, ScrubOutcome};
+use openraid_core::check_results::{ScrubMode, ScrubOutcome};
 use openraid_interop::{dump_all, stamp_array, Folder};
 use openraid_oracle::{answer, Guest};
 use openraid_sim::oracle::Members;

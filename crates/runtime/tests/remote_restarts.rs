@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use openraid_core::admin::{AdminCommand, Health, MemberState, Policy, WriteCache};
+use openraid_core::check_results::{ScrubMode, ScrubOutcome};
 use openraid_core::limits::Limits;
 use openraid_core::reason::FailReason;
-use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_format::MdLevel;
 use openraid_nbd::NbdCommand;
 use openraid_runtime::ServiceConfig;

@@ -3,7 +3,7 @@
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState, Policy, WriteCache};
 use openraid_core::events::DriveError;
 use openraid_core::limits::Limits;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_format::{MinorVersion, PPL_AREA};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors, Slot};
 

@@ -1,7 +1,7 @@
 //! The arrays of tests: every level and layout, on few small members.
 
 use openraid_core::geometry::{Geometry, Level, SetSpec};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::{BlockSize, Sectors, Slot};
 
 use crate::random::Random;

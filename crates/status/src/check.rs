@@ -1,6 +1,6 @@
 //! Results of checks and repairs.
 
-use openraid_core::scrub::{AbortReason, MismatchRange, ScrubMode, ScrubOutcome, ScrubStatus};
+use openraid_core::check_results::{AbortReason, MismatchRange, ScrubMode, ScrubOutcome, ScrubStatus};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

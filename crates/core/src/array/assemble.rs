@@ -6,9 +6,9 @@
 //! between the two waves. A member with an older event count is stale. A member that the newest role table calls faulty is
 //! left out.
 
-mod bitmap;
-mod change;
-mod ppl;
+mod plan_bitmap;
+mod plan_ppl;
+mod plan_shape;
 
 use alloc::format;
 use alloc::string::String;
@@ -17,19 +17,20 @@ use core::fmt;
 use openraid_format::{BitmapError, BitmapHeader, DeviceRole, FeatureMap, MdLevel, Superblock, Uuid};
 use openraid_units::{DriveId, Sectors, Slot};
 
-pub use self::bitmap::PlannedBitmap;
-pub use self::change::{layout_of, PlannedChange};
-pub use self::ppl::{PlannedPpl, PplArea, PplRedo};
+pub use self::plan_bitmap::PlannedBitmap;
+pub use self::plan_ppl::{PlannedPpl, PplArea, PplRedo};
+pub use self::plan_shape::{layout_of, PlannedChange};
 
-use self::bitmap::plan_bitmap;
-pub use self::change::FoundMark;
-use self::change::{is_guarded, is_same_change, joined, shape_of, slots_of, unguarded};
-use self::ppl::plan_ppl;
-use super::bad::BadRange;
-use crate::geometry::change::ChangeError;
+use self::plan_bitmap::plan_bitmap;
+use self::plan_ppl::plan_ppl;
+pub use self::plan_shape::FoundMark;
+use self::plan_shape::{is_guarded, is_same_change, joined, shape_of, slots_of, unguarded};
+use super::bad_blocks::BadRange;
+use super::membership::Membership;
+use crate::geometry::reshape::ChangeError;
 use crate::geometry::shape::{Shape, Side};
 use crate::geometry::{Geometry, GeometryError};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// Event counts grow by one or two at each change of state. This many are enough for a thousand changes a second in a
 /// hundred million years.
@@ -61,76 +62,6 @@ pub struct AssembleOptions {
     pub journal_lost: bool,
     /// Nothing will be written to the members, so an unknown kind of bitmap does not matter.
     pub reads_only: bool,
-}
-
-/// The result for a candidate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Membership {
-    /// A full member of this slot.
-    Member(Slot),
-    /// A member of this slot that is being rebuilt and is good so far.
-    Rebuilding(Slot, Sectors),
-    /// Being filled next to the working member of this slot.
-    Replacement(Slot, Sectors),
-    /// A spare.
-    Spare,
-    /// Its event count is too low: it missed writes. It can be added again.
-    Stale {
-        /// Its events.
-        events: u64,
-        /// Events of the newest superblock.
-        newest: u64,
-    },
-    /// The array has recorded that it failed. It can be added again.
-    Failed,
-    /// It was a member, and every slot has another one now: it was replaced, or failed and a spare took over.
-    Replaced,
-    /// Split brain: this member ran without the one whose superblock counts, and that one ran without it. Each may hold
-    /// writes that the other lacks.
-    Split {
-        /// Its events.
-        events: u64,
-        /// Events of the newest superblock.
-        newest: u64,
-    },
-    /// Another member of the same slot is newer or came first.
-    SlotTaken(Slot),
-    /// Stale, but taken because of force.
-    Forced(Slot),
-}
-
-impl Membership {
-    /// Does the array start without it?
-    #[must_use]
-    pub const fn is_left_out(self) -> bool {
-        matches!(self, Self::Stale { .. } | Self::Failed | Self::Replaced | Self::Split { .. } | Self::SlotTaken(_))
-    }
-}
-
-impl fmt::Display for Membership {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Member(slot) => write!(f, "member of slot {slot}"),
-            Self::Rebuilding(slot, to) => write!(f, "member of slot {slot}, rebuilt up to {to}"),
-            Self::Replacement(slot, to) => write!(f, "replacement for slot {slot}, copied up to {to}"),
-            Self::Spare => write!(f, "spare"),
-            Self::Stale { events, newest } => write!(
-                f,
-                "stale: it has seen {events} events, the array {newest}; it missed writes and has to be added again"
-            ),
-            Self::Failed => write!(f, "recorded as failed by the others; it has to be added again"),
-            Self::Replaced => f.write_str(
-                "no member any more: every slot of the array has another member; erase it for other uses, or add it as a spare",
-            ),
-            Self::Split { events, newest } => write!(
-                f,
-                "split brain: it ran without the other half and is at event {events}, the other half is at event {newest}; each may \
-                 hold writes of its own"
-            ),
-            Self::SlotTaken(slot) => write!(f, "slot {slot} is taken by another member with the same identity"),
-            Self::Forced(slot) => write!(f, "stale, taken as member of slot {slot} because of force"),
-        }
-    }
 }
 
 /// A member of a planned set.
@@ -331,7 +262,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         check_belongs(candidate, newest)?;
         check_bitmap(candidate, options)?;
     }
-    let mut verdicts = change::bring_up(judge(candidates, newest), candidates, &newest.superblock)?;
+    let mut verdicts = plan_shape::bring_up(judge(candidates, newest), candidates, &newest.superblock)?;
     let members_of = || candidates.iter().map(|candidate| &candidate.superblock).zip(verdicts.iter().copied());
     let shape = shape_of(&newest.superblock, members_of)?;
     let geometry = shape.on(Side::Old);

@@ -11,10 +11,11 @@ use openraid_format::{
 };
 use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
-use super::assemble::{Assembly, FoundMark, Membership, PlannedBitmap, PlannedMember, PlannedPpl};
+use super::assemble::{Assembly, FoundMark, PlannedBitmap, PlannedMember, PlannedPpl};
+use super::membership::Membership;
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::limits::MEMBERS_MAX;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// A drive for a new array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

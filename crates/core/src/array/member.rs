@@ -1,270 +1,298 @@
-//! The life of a member.
-//!
-//! ```text
-//!              Add                 a slot is vacant            all is restored and flushed
-//!   (outside) -----> Spare ----------------------> Rebuilding ----------------------> InSync
-//!                      |                               |                                |
-//!                      |            an error, or the administrator                      |
-//!                      v                               v                                v
-//!                    Faulty <------------------------ Failing <-------------------------+
-//!                      |       recorded on the others
-//!                      v Remove
-//!                  (outside)
-//! ```
-//!
-//! A failed set may take back members whose failure is not recorded: see [`revival`](super::revival).
+//! A member of a set: its place, its state, and facts about its drive. `roster.rs` changes places, `member_failure.rs` and
+//! `revival.rs` states.
 
-use openraid_units::{Instant, Nanos, SetId, Slot};
+use alloc::boxed::Box;
+use openraid_format::{DeviceFlags, Superblock};
+use openraid_units::{DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
 
-use super::set::{Life, Seat, Set, Trust};
-use crate::actions::{Fill, NoticeKind};
-use crate::admin::{MemberState, TaskKind};
-use crate::array::changes::Change;
-use crate::array::conditions::{Comeback, Remains};
-use crate::array::sets::{Sets, Signal};
-use crate::call::Call;
+use super::bad_blocks::{BadList, BadRange, DriveRange};
+use super::defects::Defects;
+use crate::admin::MemberState;
+use crate::geometry::shape::Side;
 use crate::reason::FailReason;
-use crate::scrub::AbortReason;
-use crate::slots::SlotSet;
 
-/// Greatest time from the first error of a device to its removal: default `dev_loss_tmo` of Linux's Fibre Channel and SRP
-/// transports (`scsi_transport_fc.c`, `scsi_transport_srp.c`). For SAS and SATA, it is less than a second.
-const REMOVAL_MAX: Nanos = Nanos::from_secs(60);
+/// A drive in a set.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(super) drive: DriveId,
+    pub(super) seat: Seat,
+    pub(super) state: MemberState,
+    /// Starts of its data area on the drive, by [`Side`]; equal if the set does not change its shape.
+    pub(super) starts: [DriveLba; 2],
+    /// Its own superblock fields; the common ones are in the set's [`Metadata`](super::metadata::Metadata).
+    pub(super) superblock: Option<Box<Superblock>>,
+    pub(super) bad: BadList,
+    /// The end of a write for which it had no room, if it has none.
+    pub(super) lacks_room: Option<DriveRange>,
+    /// Written since its last flush was issued.
+    pub(super) unflushed: bool,
+    /// Number of flushes under way.
+    pub(super) flushing: u32,
+    pub(super) trust: Trust,
+    /// The time of its failure, if it failed after the start of its set.
+    pub(super) failed_at: Option<Instant>,
+    /// If it failed: may it be taken back as it was?
+    pub(super) comeback: Comeback,
+    /// Number of defects since it was added, and where they are.
+    pub(super) media_errors: u32,
+    pub(super) defects: Defects,
+    pub(super) counters: Counters,
+}
 
-/// May a device that is being removed be the cause of this failure?
-const fn is_command_error(reason: FailReason) -> bool {
-    match reason {
-        FailReason::Timeout
-        | FailReason::WriteError
-        | FailReason::FlushFailed
-        | FailReason::ErrorBudget
-        | FailReason::Protocol
-        | FailReason::ReadOnly
-        | FailReason::BadBlockLogFull => true,
-        FailReason::Administrator | FailReason::Replaced | FailReason::Gone | FailReason::NoSpace => false,
+/// The place of a member in its set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Seat {
+    /// It has no slot and had none.
+    None,
+    /// It has no slot. It came back, and needs only what the bitmap marks if it gets this slot.
+    Returns(Slot),
+    /// It is the member of this slot.
+    Holds(Slot),
+    /// It is filled next to the member of this slot, and then takes the slot.
+    Replaces(Slot),
+    /// It failed or was replaced in this slot.
+    Left(Slot),
+    /// It was taken out of the array, and its entry may be used again.
+    Removed,
+}
+
+/// What a working member that the array cannot do without may have dropped. This lasts until the array is assembled
+/// again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Trust {
+    /// It dropped nothing.
+    Sound,
+    /// A flush of it failed: data that it had in its cache may be lost. No flush succeeds and nothing is marked clean.
+    FlushFailed,
+    /// Its superblock or bitmap could not be written. No flush succeeds, and the marks that writes wait for are not
+    /// durable.
+    MetadataStale,
+}
+
+/// May a member that failed be taken back as it was?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Comeback {
+    /// No: it has not failed, or it lacks writes.
+    No,
+    /// It was in sync when it was out of reach.
+    Possible,
+    /// It is back, too.
+    Ready,
+}
+
+impl Comeback {
+    /// A member that was in sync fails for this reason.
+    pub(super) const fn after(reason: FailReason) -> Self {
+        match reason {
+            FailReason::Gone | FailReason::Timeout => Self::Possible,
+            _ => Self::No,
+        }
     }
 }
 
-impl Sets {
-    /// A member has failed. True if the array continues without it. False if the array needs it and keeps it; then the
-    /// error belongs to the operation that met it.
-    pub(crate) fn fail_member(&mut self, (id, index): (SetId, u32), reason: FailReason, call: &mut Call) -> bool {
-        let set = self.get(id);
-        let member = &set.members[index as usize];
-        let (state, slot, drive) = (member.state, member.slot(), member.drive);
-        match state {
-            MemberState::Failing(_) | MemberState::Faulty(_) | MemberState::Missing => {
-                return set.life != Life::Failed;
-            }
-            MemberState::Spare | MemberState::Rebuilding { .. } | MemberState::InSync => {}
-        }
-        let is_lasting =
-            matches!(reason, FailReason::Gone | FailReason::Timeout | FailReason::Protocol | FailReason::Administrator);
-        if self.is_needed(id, index) {
-            if is_lasting {
-                self.lose_array((id, index), reason, call);
-            } else if reason == FailReason::FlushFailed {
-                self.distrust_member((id, index), Trust::FlushFailed, call);
-            }
-            return false;
-        }
-        call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(reason));
-        let set = self.get_mut(id);
-        let entry = &mut set.members[index as usize];
-        (entry.state, entry.failed_at) = (MemberState::Failing(reason), Some(call.now()));
-        let replaced = if let Seat::Replaces(slot) = entry.seat { Some(slot) } else { None };
-        let was_full = state == MemberState::InSync && replaced.is_none();
-        entry.comeback = if was_full { Comeback::after(reason) } else { Comeback::No };
-        if let Some(slot) = replaced {
-            entry.seat = Seat::Left(slot);
-            set.places[slot.index()].end_replacement();
-        }
-        let task = set.tasks.current().map(|t| (t.kind(), t.slot()));
-        let stops = match task {
-            Some((TaskKind::Rebuild | TaskKind::Replace, filled)) => filled == slot,
-            Some((TaskKind::Resync | TaskKind::Check | TaskKind::Repair, _)) => state == MemberState::InSync,
-            Some((TaskKind::Reshape, _)) | None => false,
-        };
-        if stops {
-            set.cancel_task(AbortReason::MemberFailed);
-        }
-        let was_filled = replaced.is_none() && set.tasks.forget_fill(slot);
-        set.refresh();
-        set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
-        self.changed(id, Change::Marks);
-        if was_filled {
-            call.notice(self, (id, slot), None, NoticeKind::RebuildAborted(Fill::Rebuild));
-        }
-        if was_full {
-            self.forget_lost_copy(id);
-            let tolerated = self.losses_tolerated(id);
-            call.notice(self, (id, slot), Some(drive), NoticeKind::Degraded { tolerated });
-        }
-        self.signal(Signal::DriveLost(drive));
-        true
+/// Commands and bytes to and from a member.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Counters {
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) flushes: u64,
+    pub(super) sectors_read: u64,
+    pub(super) sectors_written: u64,
+}
+
+impl Member {
+    /// Does it hold, or is it about to hold, data of its slot?
+    pub(crate) fn is_active(&self) -> bool {
+        matches!(self.state, MemberState::InSync | MemberState::Rebuilding { .. })
     }
-    /// The driver says that the drive of a member is gone. A set that failed keeps its last good state.
-    pub(crate) fn lose_member(&mut self, (id, index): (SetId, u32), call: &mut Call) {
-        let set = self.get(id);
-        match set.members[index as usize].state {
-            MemberState::Failing(_) | MemberState::Faulty(_) => self.explain_failure((id, index), call),
-            _ if set.has_failed() => {}
-            _ => _ = self.fail_member((id, index), FailReason::Gone, call),
+
+    /// Did it leave because it was replaced, or by a command of an administrator?
+    pub(crate) fn left_in_order(&self) -> bool {
+        matches!(
+            self.state,
+            MemberState::Failing(FailReason::Administrator)
+                | MemberState::Faulty(FailReason::Administrator | FailReason::Replaced)
+        )
+    }
+
+    /// Has it kept all that it acknowledged?
+    pub(crate) fn is_sound(&self) -> bool {
+        self.trust == Trust::Sound
+    }
+
+    /// It is back as it was.
+    pub(crate) fn come_back(&mut self) {
+        self.comeback = Comeback::Ready;
+    }
+
+    /// Is it to be read only if no other copy can be?
+    pub(crate) fn is_write_mostly(&self) -> bool {
+        let superblock = self.superblock.as_ref();
+        superblock.is_some_and(|superblock| superblock.device_flags.contains(DeviceFlags::WRITE_MOSTLY))
+    }
+
+    /// Is its superblock kept up to date?
+    pub(crate) fn has_metadata(&self) -> bool {
+        self.is_active() || self.state == MemberState::Spare
+    }
+
+    #[inline(always)]
+    pub(crate) const fn drive(&self) -> DriveId {
+        self.drive
+    }
+
+    /// Its slot; none for a spare.
+    #[inline(always)]
+    pub(crate) const fn slot(&self) -> Option<Slot> {
+        match self.seat {
+            Seat::Holds(slot) | Seat::Replaces(slot) => Some(slot),
+            Seat::None | Seat::Returns(_) | Seat::Left(_) | Seat::Removed => None,
         }
     }
-    /// A failed member is gone. If errors of commands failed it a moment ago, they were the beginning of its removal: Linux
-    /// answers the commands of a device that is being removed with EIO.
-    fn explain_failure(&mut self, (id, index): (SetId, u32), call: &mut Call) {
-        let entry = &mut self.get_mut(id).members[index as usize];
-        if entry.failed_at.is_none_or(|at| call.now().since(at) > REMOVAL_MAX) {
-            return;
-        }
-        match &mut entry.state {
-            MemberState::Failing(reason) | MemberState::Faulty(reason) if is_command_error(*reason) => {
-                *reason = FailReason::Gone;
-            }
-            _ => return,
-        }
-        let (slot, drive) = (entry.slot().or(entry.left()), entry.drive);
-        call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(FailReason::Gone));
-    }
-    /// A copy is lost. If copies may differ, the cache has data that it read from one of them. Reads from the cache
-    /// must not return data that later reads from the other copies, and a rebuild, do not return.
-    fn forget_lost_copy(&mut self, id: SetId) {
-        let set = self.get(id);
-        if set.shape.is_mirror() && !set.is_consistent_everywhere() {
-            self.signal(Signal::CopyLost(id));
+
+    /// The slot that a failed or replaced member had.
+    pub(crate) const fn left(&self) -> Option<Slot> {
+        match self.seat {
+            Seat::Left(slot) => Some(slot),
+            _ => None,
         }
     }
-    /// A flush failed on a member that the array needs, or its metadata is stale: from now on no flush can succeed. This
-    /// lasts until the array is assembled again, because the next flush of the drive may succeed although the drive dropped the data of the
-    /// failed one.
-    fn distrust_member(&mut self, (id, index): (SetId, u32), trust: Trust, call: &mut Call) {
-        let set = self.get_mut(id);
-        set.suspect = true;
-        let member = &mut set.members[index as usize];
-        let before = member.trust;
-        member.trust = before.max(trust);
-        if before != Trust::Sound {
-            return;
-        }
-        let (slot, drive) = (member.slot(), member.drive);
-        // No session begins any more: wake the operations that wait for one.
-        self.changed(id, Change::Life);
-        self.signal(Signal::FlushFailed);
-        call.notice(self, (id, slot), Some(drive), NoticeKind::FlushFailed);
+
+    pub(crate) const fn state(&self) -> MemberState {
+        self.state
     }
-    /// The metadata of a member that the array needs could not be written: a mark that writes wait for, the failure of
-    /// another member, or a journal session. Nothing that depends on such a record is acknowledged any more.
-    pub(crate) fn note_stale_metadata(&mut self, id: SetId, index: u32, call: &mut Call) {
-        if self.get(id).life == Life::Failed {
-            return;
-        }
-        self.distrust_member((id, index), Trust::MetadataStale, call);
+
+    /// Its superblock, of which only the fields of the member count.
+    pub(crate) fn superblock(&self) -> Option<&Superblock> {
+        self.superblock.as_deref()
     }
-    /// The array needs this member and it is gone: no metadata is written any more, so that the disks keep the last
-    /// good state.
-    pub(crate) fn lose_array(&mut self, (id, index): (SetId, u32), reason: FailReason, call: &mut Call) {
-        let set = self.get_mut(id);
-        let entry = &mut set.members[index as usize];
-        (entry.state, entry.failed_at) = (MemberState::Faulty(reason), Some(call.now()));
-        entry.comeback = Comeback::after(reason);
-        let (slot, drive) = (entry.slot(), entry.drive);
-        set.refresh();
-        if set.is_redundant() {
-            self.end_life(id, call.now());
-        }
-        self.changed(id, Change::Life);
-        // Writes may wait for something that will not happen any more, or until the journal may protect them.
-        self.signal(Signal::Changed);
-        call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(reason));
-        call.notice(self, (id, slot), Some(drive), NoticeKind::Failed);
-        self.signal(Signal::DriveLost(drive));
+
+    /// Is it being filled next to the working member of its slot?
+    pub(crate) const fn is_replacement(&self) -> bool {
+        matches!(self.seat, Seat::Replaces(_))
     }
-    /// Nothing of a set is written any more.
-    fn end_life(&mut self, id: SetId, now: Instant) {
-        let set = self.get_mut(id);
-        set.cancel_task(AbortReason::MemberFailed);
-        set.tasks.forget_fills();
-        if let Some(task) = set.tasks.take_finished_scrub() {
-            let events = set.events();
-            set.tasks.end_scrub(&task, (events, now));
-        }
-        set.note_remains();
-        set.life = Life::Failed;
-        set.tasks.forget_repairs();
-        self.signal(Signal::Ended(id));
+
+    /// Was it taken out of the array, so that its entry may be used again?
+    pub(crate) const fn is_removed(&self) -> bool {
+        matches!(self.seat, Seat::Removed)
     }
-    /// Rows of a set lack data that only the journal had and that cannot be read. The set counts as failed until it is
-    /// started again, so that the content of these rows is not used.
-    pub(crate) fn lose_rows(&mut self, id: SetId, call: &mut Call) {
-        self.end_life(id, call.now());
-        self.get_mut(id).remains = Remains::Unfit;
-        self.changed(id, Change::Life);
-        self.signal(Signal::Changed);
-        call.notice(self, (id, None), None, NoticeKind::Failed);
-    }
-    /// A generation of superblocks is durable: failures that it records are complete.
-    pub(crate) fn on_generation_durable(&mut self, id: SetId) {
-        let set = self.get_mut(id);
-        if !set.metadata.as_ref().is_some_and(super::metadata::Metadata::failures_recorded) {
-            return;
-        }
-        let mut vacated = false;
-        for index in 0..set.members.len() {
-            let member = &mut set.members[index];
-            let MemberState::Failing(reason) = member.state else { continue };
-            (member.state, member.comeback) = (MemberState::Faulty(reason), Comeback::No);
-            let Some(slot) = member.slot() else { continue };
-            member.seat = Seat::Left(slot);
-            let place = &mut set.places[slot.index()];
-            vacated = true;
-            // A replacement that was being filled continues as the member of the slot.
-            if let Some(heir) = place.succeed() {
-                set.member_mut(heir).seat = Seat::Holds(slot);
-                set.tasks.forget_replacement(slot);
-            }
-        }
-        if vacated {
-            set.refresh();
-            if set.members.iter().any(|m| m.state == MemberState::Spare) {
-                self.changed(id, Change::Marks);
-            }
+
+    /// If it came back and needs only what the bitmap marks: its slot.
+    pub(crate) const fn returns_to(&self) -> Option<Slot> {
+        match self.seat {
+            Seat::Returns(slot) => Some(slot),
+            _ => None,
         }
     }
-    /// Is this a working member that the array cannot do without?
-    pub(crate) fn is_needed(&self, id: SetId, index: u32) -> bool {
-        let member = &self.get(id).members[index as usize];
-        member.state == MemberState::InSync
-            && !member.is_replacement()
-            && !self.survives_without(id, member.slot().expect("a working member has a slot"))
+
+    /// The place on its drive of a place in its data area.
+    #[inline(always)]
+    pub(crate) fn on_drive(&self, side: Side, at: MemberLba) -> DriveLba {
+        self.starts[side as usize] + at.offset()
     }
-    /// Number of further members that may fail, whichever they are. It is 0 while the redundancy is not in sync.
-    fn losses_tolerated(&self, id: SetId) -> u16 {
-        let set = self.get(id);
-        if !set.is_consistent_everywhere() {
-            return 0;
-        }
-        set.shape.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
+
+    /// The place in its data area of a place on its drive.
+    #[inline(always)]
+    pub(crate) fn in_data(&self, side: Side, at: DriveLba) -> MemberLba {
+        MemberLba((at - self.starts[side as usize]).get())
     }
-    /// Would the array still have all data if this slot were missing too?
-    pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
-        let set = self.get(id);
-        let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
-        set.shape.survives(missing, set.joined.without(slot))
+
+    /// The place in its data area of a range on its drive; none if the range begins before the area.
+    pub(crate) fn range_in_data(&self, side: Side, range: DriveRange) -> Option<MemberLba> {
+        range.at().get().checked_sub(self.starts[side as usize].get()).map(MemberLba)
+    }
+
+    /// Does its bad-block log name any of these sectors?
+    pub(crate) fn is_bad(&self, side: Side, from: MemberLba, len: Sectors) -> bool {
+        let from = self.on_drive(side, from);
+        self.bad.touches(from.get(), from.get() + len.get())
+    }
+
+    /// The part of this range, from its begin on, of which its bad-block log names all sectors, or none.
+    pub(crate) fn sectors_alike(&self, side: Side, from: MemberLba, len: Sectors) -> Sectors {
+        let from = self.on_drive(side, from);
+        Sectors(self.bad.alike(from.get(), from.get() + len.get()))
+    }
+
+    /// The place of its partial parity log.
+    pub(crate) fn ppl_area(&self) -> Option<(DriveLba, Sectors)> {
+        self.superblock.as_ref()?.ppl_area()
+    }
+
+    /// A read of this member begins.
+    #[inline(always)]
+    pub(crate) fn count_read(&mut self, len: Sectors) {
+        self.counters.reads += 1;
+        self.counters.sectors_read += len.get();
+    }
+
+    /// A write to this member begins.
+    #[inline(always)]
+    pub(crate) fn count_write(&mut self, len: Sectors) {
+        self.counters.writes += 1;
+        self.counters.sectors_written += len.get();
+    }
+
+    /// Its drive may have data in its volatile cache that no flush covers.
+    #[inline(always)]
+    pub(crate) fn note_written(&mut self) {
+        self.unflushed = true;
+    }
+
+    /// Is a flush of it under way?
+    pub(crate) const fn is_flushing(&self) -> bool {
+        self.flushing > 0
+    }
+
+    /// A flush of it has ended.
+    pub(crate) fn end_flush(&mut self) {
+        self.flushing -= 1;
+    }
+
+    /// A read of this range failed. If this is a new defect, returns the number of its defects.
+    pub(crate) fn meet_defect(&mut self, at: DriveLba, len: Sectors) -> Option<u32> {
+        self.defects.meet(at, len).then(|| {
+            self.media_errors += 1;
+            self.media_errors
+        })
+    }
+
+    /// This range was rewritten: an error there from now on is another defect.
+    pub(crate) fn rewritten(&mut self, at: DriveLba, len: Sectors) {
+        self.defects.rewritten(at, len);
+    }
+
+    /// Its number in the role table.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.superblock.as_ref().map(|s| s.dev_number)
     }
 }
 
-impl Set {
-    /// Abort a task, and record why.
-    pub(crate) fn cancel_task(&mut self, why: AbortReason) {
-        if !self.has_failed() {
-            self.tasks.cancel(why);
-        }
-    }
-
-    /// The event count of its superblocks.
-    pub(crate) fn events(&self) -> u64 {
-        self.metadata.as_ref().map_or(0, |metadata| metadata.common().events)
+/// A drive enters a set.
+pub(crate) fn new_member(
+    drive: DriveId,
+    slot: Option<Slot>,
+    state: MemberState,
+    data_offset: DriveLba,
+    superblock: Option<Superblock>,
+    known_bad: &[BadRange],
+) -> Member {
+    Member {
+        drive,
+        seat: slot.map_or(Seat::None, Seat::Holds),
+        state,
+        starts: [data_offset; 2],
+        bad: BadList::new(superblock.as_ref(), data_offset, known_bad),
+        lacks_room: None,
+        failed_at: None,
+        comeback: Comeback::No,
+        superblock: superblock.map(Box::new),
+        // Data that was written before this start may still be in the drive's cache.
+        unflushed: true,
+        trust: Trust::Sound,
+        flushing: 0,
+        media_errors: 0,
+        defects: Defects::new(),
+        counters: Counters::default(),
     }
 }

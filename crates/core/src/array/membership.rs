@@ -1,91 +1,74 @@
-//! Members: the entry of a new one, and the set to which an array's members belong.
+//! What an assembly says of each drive: a member, a spare, or the reason why the array starts without it.
 
-use alloc::boxed::Box;
-use openraid_format::Superblock;
-use openraid_units::{ArrayId, DriveId, DriveLba, SetId, Slot};
+use core::fmt;
+use openraid_units::{Sectors, Slot};
 
-use super::bad::{BadList, BadRange};
-use super::defects::Defects;
-use super::set::{Counters, Life, Member, Seat, Trust};
-use super::sets::Sets;
-use super::volume::Volume;
-use crate::admin::{AdminError, MemberState};
-use crate::array::conditions::Comeback;
-use crate::array::volume::Arrays;
-use crate::call::Base;
+/// What a drive is to the array that is assembled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Membership {
+    /// A full member of this slot.
+    Member(Slot),
+    /// A member of this slot that is being rebuilt and is good so far.
+    Rebuilding(Slot, Sectors),
+    /// Being filled next to the working member of this slot.
+    Replacement(Slot, Sectors),
+    /// A spare.
+    Spare,
+    /// Its event count is too low: it missed writes. It can be added again.
+    Stale {
+        /// Its events.
+        events: u64,
+        /// Events of the newest superblock.
+        newest: u64,
+    },
+    /// The array has recorded that it failed. It can be added again.
+    Failed,
+    /// It was a member, and every slot has another one now: it was replaced, or failed and a spare took over.
+    Replaced,
+    /// Split brain: this member ran without the one whose superblock counts, and that one ran without it. Each may hold
+    /// writes that the other lacks.
+    Split {
+        /// Its events.
+        events: u64,
+        /// Events of the newest superblock.
+        newest: u64,
+    },
+    /// Another member of the same slot is newer or came first.
+    SlotTaken(Slot),
+    /// Stale, but taken because of force.
+    Forced(Slot),
+}
 
-impl Arrays {
-    pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {
-        let set = self.direct_set_of(id)?;
-        match sets.get(set).life {
-            Life::Running => Ok(set),
-            Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
-        }
-    }
-
-    /// The same for an array in any state of its life.
-    pub(crate) fn direct_set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
-        let array = self.find(id).ok_or(AdminError::NoSuchArray(id))?;
-        match array.volume {
-            Volume::Direct(set) => Ok(set),
-            Volume::Striped { .. } => {
-                Err(AdminError::NotPossible("this is a nested array: name the span that the member belongs to"))
-            }
-        }
+impl Membership {
+    /// Does the array start without it?
+    #[must_use]
+    pub const fn is_left_out(self) -> bool {
+        matches!(self, Self::Stale { .. } | Self::Failed | Self::Replaced | Self::Split { .. } | Self::SlotTaken(_))
     }
 }
 
-impl Sets {
-    /// Whether the waiting commands of a set's members are sorted by position depends on the policy and on the members.
-    pub(crate) fn sort_members(&mut self, arrays: &mut Arrays, base: &mut Base, id: SetId) {
-        let set = self.get_mut(id);
-        let was_flash = core::mem::replace(&mut set.is_flash, true);
-        for member in set.members.iter().filter(|member| !member.is_removed()) {
-            base.channels.sort(member.drive, set.policy.sorting);
-            set.is_flash &= base.channels.get(member.drive).is_some_and(|channel| !channel.info().rotational);
+impl fmt::Display for Membership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(slot) => write!(f, "member of slot {slot}"),
+            Self::Rebuilding(slot, to) => write!(f, "member of slot {slot}, rebuilt up to {to}"),
+            Self::Replacement(slot, to) => write!(f, "replacement for slot {slot}, copied up to {to}"),
+            Self::Spare => write!(f, "spare"),
+            Self::Stale { events, newest } => write!(
+                f,
+                "stale: it has seen {events} events, the array {newest}; it missed writes and has to be added again"
+            ),
+            Self::Failed => write!(f, "recorded as failed by the others; it has to be added again"),
+            Self::Replaced => f.write_str(
+                "no member any more: every slot of the array has another member; erase it for other uses, or add it as a spare",
+            ),
+            Self::Split { events, newest } => write!(
+                f,
+                "split brain: it ran without the other half and is at event {events}, the other half is at event {newest}; each may \
+                 hold writes of its own"
+            ),
+            Self::SlotTaken(slot) => write!(f, "slot {slot} is taken by another member with the same identity"),
+            Self::Forced(slot) => write!(f, "stale, taken as member of slot {slot} because of force"),
         }
-        if set.is_flash != was_flash {
-            self.reset_adaptive(arrays, base, id);
-        }
-    }
-}
-
-impl Member {
-    /// Its number in the role table.
-    pub(crate) fn number(&self) -> Option<u32> {
-        self.superblock.as_ref().map(|s| s.dev_number)
-    }
-
-    /// It came back, and needs only what the bitmap marks if it gets this slot.
-    pub(crate) fn returning_to(self, slot: Option<Slot>) -> Self {
-        Self { seat: slot.map_or(Seat::None, Seat::Returns), ..self }
-    }
-}
-
-pub(crate) fn new_member(
-    drive: DriveId,
-    slot: Option<Slot>,
-    state: MemberState,
-    data_offset: DriveLba,
-    superblock: Option<Superblock>,
-    known_bad: &[BadRange],
-) -> Member {
-    Member {
-        drive,
-        seat: slot.map_or(Seat::None, Seat::Holds),
-        state,
-        starts: [data_offset; 2],
-        bad: BadList::new(superblock.as_ref(), data_offset, known_bad),
-        lacks_room: None,
-        failed_at: None,
-        comeback: Comeback::No,
-        superblock: superblock.map(Box::new),
-        // Data that was written before this start may still be in the drive's cache.
-        unflushed: true,
-        trust: Trust::Sound,
-        flushing: 0,
-        media_errors: 0,
-        defects: Defects::new(),
-        counters: Counters::default(),
     }
 }

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{DeviceRole, FeatureMap, SetName, Superblock};
 
-use super::append::Joining;
+use super::append_drive::Joining;
 use crate::planted::{Flaw, Planted};
 use openraid_format::RoleTable;
 

@@ -6,13 +6,14 @@ use openraid_format::{
 };
 use openraid_units::{Bytes, DriveLba, Sectors, SetId, SECTOR_SHIFT};
 
-use super::bad::writable_log;
-use super::bitmap::{Bitmap, PAGE_BYTES};
+use super::bad_blocks::writable_log;
+use super::member::Member;
 use super::metadata::Wave;
-use super::set::{Life, Member, Set};
+use super::set::{Life, Set};
+use super::write_intent_bitmap::{Bitmap, PAGE_BYTES};
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
-use crate::array::changes::Change;
+use crate::array::awaited_changes::Change;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;

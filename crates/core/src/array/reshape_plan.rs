@@ -9,11 +9,11 @@ use openraid_format::{
 use openraid_units::{DriveLba, MemberLba, Sectors, Slot};
 
 use super::used_size::{SizeError, UsedSize};
-use crate::geometry::change::{ChangeError, ShapeChange, Shift};
+use crate::geometry::reshape::{ChangeError, ShapeChange, Shift};
 use crate::geometry::shape::Side;
 use crate::geometry::takeover::{takeover, with_q_apart, NoTakeover, Takeover};
 use crate::geometry::{Geometry, GeometryError, Level, Rotation, SetSpec};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// Maximum shift of a change that needs new room at each step, in sectors: 64 MiB, half of the room that a large drive has.
 const SHIFT_MAX: i64 = 128 << 10;

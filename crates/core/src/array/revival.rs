@@ -12,19 +12,17 @@
 //! after a power cut, parity or copies are made to agree again. A degraded parity set cannot do that without the risk of
 //! wrong data, so it stays failed if a write was under way.
 
-use openraid_format::{BitmapHeader, DeviceRole, FeatureMap, Superblock};
-use openraid_units::{Sectors, SetId, Slot};
+use openraid_units::{Sectors, SetId};
 
-use super::assemble::is_split_off;
 use super::consistency::Consistency;
-use super::set::{Life, Member, Set};
+use super::member::{Comeback, Member};
+use super::set::{Life, Remains, Set};
 use crate::actions::NoticeKind;
 use crate::admin::MemberState;
-use crate::array::changes::Change;
-use crate::array::conditions::{Comeback, Remains};
+use crate::array::awaited_changes::Change;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 impl Member {
     /// It holds a slot, failed, and lacks nothing that was acknowledged.
@@ -120,30 +118,5 @@ impl Sets {
         self.signal(Signal::Changed);
         call.notice(self, (id, None), None, NoticeKind::Returned);
         Ok(())
-    }
-
-    /// The slot to which a member can return with only the regions that the bitmap marks: it must have been in this
-    /// array before the bits of the writes that it missed were cleared, and its slot must still be vacant.
-    pub(crate) fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
-        let set = self.get(id);
-        let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
-        let metadata = set.metadata.as_ref()?;
-        let DeviceRole::Active(slot) = superblock.role() else { return None };
-        let common = metadata.common();
-        let shape = |of: &Superblock| (of.level, of.layout, of.chunk, of.raid_disks, of.size);
-        let returns = superblock.set_uuid == common.set_uuid
-            // A change of shape moves data and sets no bits.
-            && shape(superblock) == shape(common)
-            && superblock.change().is_none()
-            && !set.shape.is_changing()
-            && slot.0 < set.slots()
-            && !set.is_held(slot)
-            && superblock.recovery_offset().is_none()
-            // The bits say what the array wrote without it, not what it wrote without the array.
-            && !is_split_off(superblock, metadata.common(), set.in_sync())
-            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
-            && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
-            && superblock.events >= header.events_cleared;
-        returns.then_some(slot)
     }
 }

@@ -3,143 +3,14 @@
 //! What depends on the members' states ([`Set::refresh`]), the bitmap and the superblocks follow each change at once, so that
 //! no other part of the engine can forget one of them.
 
-use openraid_format::Superblock;
-use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
+use openraid_units::{Sectors, Slot};
 
-use super::bad::DriveRange;
-use super::set::{Member, Seat, Set, SlotMembers};
+use super::member::{Member, Seat};
+use super::set::{Set, SlotMembers};
 use crate::admin::MemberState;
 use crate::geometry::shape::Side;
 use crate::reason::FailReason;
-use crate::slots::SlotSet;
-
-impl Member {
-    #[inline(always)]
-    pub(crate) const fn drive(&self) -> DriveId {
-        self.drive
-    }
-
-    /// Its slot; none for a spare.
-    #[inline(always)]
-    pub(crate) const fn slot(&self) -> Option<Slot> {
-        match self.seat {
-            Seat::Holds(slot) | Seat::Replaces(slot) => Some(slot),
-            Seat::None | Seat::Returns(_) | Seat::Left(_) | Seat::Removed => None,
-        }
-    }
-
-    /// The slot that a failed or replaced member had.
-    pub(crate) const fn left(&self) -> Option<Slot> {
-        match self.seat {
-            Seat::Left(slot) => Some(slot),
-            _ => None,
-        }
-    }
-
-    pub(crate) const fn state(&self) -> MemberState {
-        self.state
-    }
-
-    /// Its superblock, of which only the fields of the member count.
-    pub(crate) fn superblock(&self) -> Option<&Superblock> {
-        self.superblock.as_deref()
-    }
-
-    /// Is it being filled next to the working member of its slot?
-    pub(crate) const fn is_replacement(&self) -> bool {
-        matches!(self.seat, Seat::Replaces(_))
-    }
-
-    /// Was it taken out of the array, so that its entry may be used again?
-    pub(crate) const fn is_removed(&self) -> bool {
-        matches!(self.seat, Seat::Removed)
-    }
-
-    /// If it came back and needs only what the bitmap marks: its slot.
-    pub(crate) const fn returns_to(&self) -> Option<Slot> {
-        match self.seat {
-            Seat::Returns(slot) => Some(slot),
-            _ => None,
-        }
-    }
-
-    /// The place on its drive of a place in its data area.
-    #[inline(always)]
-    pub(crate) fn on_drive(&self, side: Side, at: MemberLba) -> DriveLba {
-        self.starts[side as usize] + at.offset()
-    }
-
-    /// The place in its data area of a place on its drive.
-    #[inline(always)]
-    pub(crate) fn in_data(&self, side: Side, at: DriveLba) -> MemberLba {
-        MemberLba((at - self.starts[side as usize]).get())
-    }
-
-    /// The place in its data area of a range on its drive; none if the range begins before the area.
-    pub(crate) fn range_in_data(&self, side: Side, range: DriveRange) -> Option<MemberLba> {
-        range.at().get().checked_sub(self.starts[side as usize].get()).map(MemberLba)
-    }
-
-    /// Does its bad-block log name any of these sectors?
-    pub(crate) fn is_bad(&self, side: Side, from: MemberLba, len: Sectors) -> bool {
-        let from = self.on_drive(side, from);
-        self.bad.touches(from.get(), from.get() + len.get())
-    }
-
-    /// The part of this range, from its begin on, of which its bad-block log names all sectors, or none.
-    pub(crate) fn sectors_alike(&self, side: Side, from: MemberLba, len: Sectors) -> Sectors {
-        let from = self.on_drive(side, from);
-        Sectors(self.bad.alike(from.get(), from.get() + len.get()))
-    }
-
-    /// The place of its partial parity log.
-    pub(crate) fn ppl_area(&self) -> Option<(DriveLba, Sectors)> {
-        self.superblock.as_ref()?.ppl_area()
-    }
-
-    /// A read of this member begins.
-    #[inline(always)]
-    pub(crate) fn count_read(&mut self, len: Sectors) {
-        self.counters.reads += 1;
-        self.counters.sectors_read += len.get();
-    }
-
-    /// A write to this member begins.
-    #[inline(always)]
-    pub(crate) fn count_write(&mut self, len: Sectors) {
-        self.counters.writes += 1;
-        self.counters.sectors_written += len.get();
-    }
-
-    /// Its drive may have data in its volatile cache that no flush covers.
-    #[inline(always)]
-    pub(crate) fn note_written(&mut self) {
-        self.unflushed = true;
-    }
-
-    /// Is a flush of it under way?
-    pub(crate) const fn is_flushing(&self) -> bool {
-        self.flushing > 0
-    }
-
-    /// A flush of it has ended.
-    pub(crate) fn end_flush(&mut self) {
-        self.flushing -= 1;
-    }
-
-    /// A read of this range failed. If this is a new defect, returns the number of its defects.
-    pub(crate) fn meet_defect(&mut self, at: DriveLba, len: Sectors) -> Option<u32> {
-        self.defects.meet(at, len).then(|| {
-            self.media_errors += 1;
-            self.media_errors
-        })
-    }
-
-    /// This range was rewritten: an error there from now on is another defect.
-    pub(crate) fn rewritten(&mut self, at: DriveLba, len: Sectors) {
-        self.defects.rewritten(at, len);
-    }
-}
+use crate::slot_set::SlotSet;
 
 impl Set {
     /// A member by its number in the set.
@@ -276,7 +147,7 @@ impl Set {
     #[cfg(test)]
     pub(crate) fn make_stale(&mut self, index: u32) {
         self.suspect = true;
-        self.member_mut(index).trust = super::set::Trust::MetadataStale;
+        self.member_mut(index).trust = super::member::Trust::MetadataStale;
     }
 
     /// Slots whose data is valid everywhere.
@@ -323,14 +194,14 @@ impl Set {
 mod tests {
     use super::*;
     use crate::array::create::{plan, CreateSpec, NewDrive};
-    use crate::array::membership::new_member;
+    use crate::array::member::new_member;
     use crate::array::metadata::Metadata;
     use crate::geometry::shape::Shape;
     use crate::geometry::{Level, SetSpec};
     use crate::limits::Limits;
     use alloc::vec::Vec;
-    use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
-    use openraid_units::{ArrayId, BlockSize, Bytes};
+    use openraid_format::{MdLevel, MinorVersion, SetName, Superblock, Timestamp, Uuid};
+    use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, MemberLba};
 
     /// A RAID 5 of three members and a spare, with superblocks and without drives.
     fn set() -> Set {

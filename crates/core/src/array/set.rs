@@ -2,129 +2,26 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{DeviceFlags, Superblock};
-use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
+use openraid_units::{ArrayId, BlockSize, DriveId, Instant, MemberLba, Sectors, Slot};
 
 use crate::admin::{Health, MemberState, Policy, TaskKind, WriteCache};
 use crate::array::active_mark::ActiveMark;
-use crate::array::bad::{BadList, DriveRange};
-use crate::array::bitmap::Bitmap;
-use crate::array::changes::Changes;
-use crate::array::conditions::{Comeback, Remains, Room};
+use crate::array::awaited_changes::Changes;
 use crate::array::consistency::Consistency;
-use crate::array::defects::Defects;
 use crate::array::dirty_count::DirtyCount;
-use crate::array::epoch::Epochs;
+use crate::array::member::{Member, Trust};
 use crate::array::metadata::Metadata;
+use crate::array::op_epochs::Epochs;
+use crate::array::write_intent_bitmap::Bitmap;
 use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
 use crate::geometry::shape::{Shape, Side};
 use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
-use crate::reason::{FailReason, ReasonCounts};
+use crate::reason::ReasonCounts;
 use crate::settings::Tuning;
-use crate::slots::SlotSet;
-
-/// A drive in a set.
-#[derive(Debug)]
-pub(crate) struct Member {
-    pub(super) drive: DriveId,
-    pub(super) seat: Seat,
-    pub(super) state: MemberState,
-    /// Starts of its data area on the drive, by [`Side`]; equal if the set does not change its shape.
-    pub(super) starts: [DriveLba; 2],
-    /// Its own superblock fields; the common ones are in the set's [`Metadata`].
-    pub(super) superblock: Option<Box<Superblock>>,
-    pub(super) bad: BadList,
-    /// The end of a write for which it had no room, if it has none.
-    pub(super) lacks_room: Option<DriveRange>,
-    /// Written since its last flush was issued.
-    pub(super) unflushed: bool,
-    /// Number of flushes under way.
-    pub(super) flushing: u32,
-    pub(super) trust: Trust,
-    /// The time of its failure, if it failed after the start of its set.
-    pub(super) failed_at: Option<Instant>,
-    /// If it failed: may it be taken back as it was?
-    pub(super) comeback: Comeback,
-    /// Number of defects since it was added, and where they are.
-    pub(super) media_errors: u32,
-    pub(super) defects: Defects,
-    pub(super) counters: Counters,
-}
-
-/// The place of a member in its set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Seat {
-    /// It has no slot and had none.
-    None,
-    /// It has no slot. It came back, and needs only what the bitmap marks if it gets this slot.
-    Returns(Slot),
-    /// It is the member of this slot.
-    Holds(Slot),
-    /// It is filled next to the member of this slot, and then takes the slot.
-    Replaces(Slot),
-    /// It failed or was replaced in this slot.
-    Left(Slot),
-    /// It was taken out of the array, and its entry may be used again.
-    Removed,
-}
-
-/// What a working member that the array cannot do without may have dropped. This lasts until the array is assembled
-/// again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Trust {
-    /// It dropped nothing.
-    Sound,
-    /// A flush of it failed: data that it had in its cache may be lost. No flush succeeds and nothing is marked clean.
-    FlushFailed,
-    /// Its superblock or bitmap could not be written. No flush succeeds, and the marks that writes wait for are not
-    /// durable.
-    MetadataStale,
-}
-
-/// Commands and bytes to and from a member.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Counters {
-    pub(super) reads: u64,
-    pub(super) writes: u64,
-    pub(super) flushes: u64,
-    pub(super) sectors_read: u64,
-    pub(super) sectors_written: u64,
-}
-
-impl Member {
-    /// Does it hold, or is it about to hold, data of its slot?
-    pub(crate) fn is_active(&self) -> bool {
-        matches!(self.state, MemberState::InSync | MemberState::Rebuilding { .. })
-    }
-    /// Did it leave because it was replaced, or by a command of an administrator?
-    pub(crate) fn left_in_order(&self) -> bool {
-        matches!(
-            self.state,
-            MemberState::Failing(FailReason::Administrator)
-                | MemberState::Faulty(FailReason::Administrator | FailReason::Replaced)
-        )
-    }
-    /// Has it kept all that it acknowledged?
-    pub(crate) fn is_sound(&self) -> bool {
-        self.trust == Trust::Sound
-    }
-    /// It is back as it was.
-    pub(crate) fn come_back(&mut self) {
-        self.comeback = Comeback::Ready;
-    }
-    /// Is it to be read only if no other copy can be?
-    pub(crate) fn is_write_mostly(&self) -> bool {
-        let superblock = self.superblock.as_ref();
-        superblock.is_some_and(|superblock| superblock.device_flags.contains(DeviceFlags::WRITE_MOSTLY))
-    }
-    /// Is its superblock kept up to date?
-    pub(crate) fn has_metadata(&self) -> bool {
-        self.is_active() || self.state == MemberState::Spare
-    }
-}
+use crate::slot_set::SlotSet;
 
 /// The member and the replacement of a slot, by their numbers in the set. A replacement that is not complete stays alone
 /// if the array is assembled without the member that it replaces.
@@ -195,6 +92,32 @@ pub(crate) enum Life {
     Stopping,
     /// Too many members are lost.
     Failed,
+}
+
+/// What a set has when it fails.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Remains {
+    /// No write was under way.
+    Whole,
+    /// Writes were under way, and may have been done in part.
+    Torn,
+    /// It was starting or stopping, or data is lost: it has to be started again.
+    Unfit,
+}
+
+/// Is the storage of any member of a set full?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Room {
+    Enough,
+    /// Some member is full. At `look` its place is tried again.
+    Short {
+        look: Instant,
+    },
+    /// Ranges that were recorded as bad are repaired. At `look` the next ones are, if fewer than `entries` are left.
+    Healing {
+        look: Instant,
+        entries: usize,
+    },
 }
 
 /// A redundancy set.
@@ -300,8 +223,8 @@ impl Set {
     pub(crate) fn with_members(spec: &crate::geometry::SetSpec<'_>) -> Self {
         let mut set = Self::new(ArrayId(0), Shape::of(spec), (BlockSize::B512, 8), &Limits::small());
         for slot in (0..set.slots()).map(Slot) {
-            let (state, start) = (MemberState::InSync, DriveLba(2048));
-            let member = super::membership::new_member(DriveId(slot.0), Some(slot), state, start, None, &[]);
+            let (state, start) = (MemberState::InSync, openraid_units::DriveLba(2048));
+            let member = super::member::new_member(DriveId(slot.0), Some(slot), state, start, None, &[]);
             let index = set.add_member(member, None);
             set.places[slot.index()].hold(index);
         }
@@ -311,7 +234,7 @@ impl Set {
 
     /// For tests: the member of a slot has failed.
     #[cfg(test)]
-    pub(crate) fn fail_slot(&mut self, slot: Slot, reason: FailReason) {
+    pub(crate) fn fail_slot(&mut self, slot: Slot, reason: crate::reason::FailReason) {
         let index = self.places[slot.index()].member.unwrap();
         self.member_mut(index).state = MemberState::Failing(reason);
         self.refresh();

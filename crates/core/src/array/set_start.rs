@@ -1,18 +1,20 @@
 //! Starting sets and arrays: their places in the tables, the drives that they claim, the first state of a set.
 
-use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, DeviceRole, FeatureMap, MdLevel, Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, Slot};
 
-use super::assemble::{Assembly, FoundMark, Membership, PlannedMember};
-use super::bitmap::Bitmap;
+use super::assemble::{Assembly, FoundMark, PlannedMember};
 use super::consistency::Consistency;
-use super::membership::new_member;
+use super::member::new_member;
+use super::member::{Member, Seat};
+use super::membership::Membership;
 use super::metadata::Metadata;
-use super::set::{Life, Member, Seat, Set};
+use super::set::{Life, Set};
+use super::suitable_drive::check_chunk;
 use super::volume::{Array, Volume};
+use super::write_intent_bitmap::Bitmap;
 use crate::admin::{AdminError, MemberState};
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
@@ -210,20 +212,6 @@ impl Arrays {
         sets.reset_adaptive(self, base, first);
         Ok(array)
     }
-}
-
-/// No stripe may end within a block: the block would lie on two members, and a member with such blocks could not write
-/// its part.
-pub(crate) fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> {
-    if common.level.is_striped() && !(common.chunk % block.sectors()).is_zero() {
-        return Err(AdminError::Refused(format!(
-            "the array's logical block is {} bytes, and its chunk of {} bytes is not a multiple of it: Linux refuses such an \
-             array too; copy its data to a new one with a larger chunk",
-            block.bytes().get(),
-            common.chunk.bytes().get()
-        )));
-    }
-    Ok(())
 }
 
 /// If the superblocks call an absent device a member, the next record marks the device as absent. The rule also holds

@@ -7,10 +7,10 @@
 use core::ops::{Deref, DerefMut};
 use openraid_units::{DriveId, Instant, SetId};
 
+use super::numbered_table::Table;
 use super::set::Set;
-use super::table::Table;
 use crate::actions::ReplyStatus;
-use crate::array::changes::{Change, Changes};
+use crate::array::awaited_changes::{Change, Changes};
 use crate::events::Wake;
 use crate::limits::MEMBERS_MAX;
 use crate::reason::Reason;

@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 use openraid_units::{BlockSize, Instant, Sectors, SetId, SetLba};
 
 use crate::adaptive::Adaptive;
-use crate::array::table::Table;
+use crate::admin::AdminError;
+use crate::array::numbered_table::Table;
+use crate::array::set::Life;
+use crate::array::sets::Sets;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::shape::Shape;
 use crate::geometry::{Divisor, Striped};
@@ -252,3 +255,25 @@ impl Array {
 
 /// All arrays of a controller.
 pub(crate) type Arrays = Table<ArrayId, Array>;
+
+impl Arrays {
+    /// The set of an array that is served, if it is no nested array.
+    pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {
+        let set = self.direct_set_of(id)?;
+        match sets.get(set).life {
+            Life::Running => Ok(set),
+            Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
+        }
+    }
+
+    /// The same for an array in any state of its life.
+    pub(crate) fn direct_set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
+        let array = self.find(id).ok_or(AdminError::NoSuchArray(id))?;
+        match array.volume {
+            Volume::Direct(set) => Ok(set),
+            Volume::Striped { .. } => {
+                Err(AdminError::NotPossible("this is a nested array: name the span that the member belongs to"))
+            }
+        }
+    }
+}

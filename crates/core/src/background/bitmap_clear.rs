@@ -1,4 +1,4 @@
-//! When bitmap bits are cleared; `array/bitmap.rs` knows which.
+//! When bitmap bits are cleared; `array/write_intent_bitmap.rs` knows which.
 //!
 //! ```text
 //!  set --no write between two looks--> quiet --nor until the next--> marked --members flushed, still no write--> cleared
@@ -7,9 +7,9 @@
 use openraid_units::{Instant, SetId};
 
 use crate::admin::Health;
-use crate::array::bitmap::Bitmap;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
+use crate::array::write_intent_bitmap::Bitmap;
 use crate::call::Call;
 use crate::io::state::command::Owner;
 

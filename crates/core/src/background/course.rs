@@ -8,7 +8,7 @@
 //!   position of the task           0       new rows                      new rows           total
 //! ```
 
-use crate::geometry::change::ReshapeDirection;
+use crate::geometry::reshape::ReshapeDirection;
 use crate::geometry::shape::{Shape, Side};
 use crate::geometry::Geometry;
 use openraid_units::{Sectors, SetLba};
@@ -77,9 +77,9 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::change::{ShapeChange, Shift};
+    use crate::geometry::reshape::{ShapeChange, Shift};
     use crate::geometry::{Level, SetSpec};
-    use crate::slots::SlotSet;
+    use crate::slot_set::SlotSet;
 
     fn geometry(members: u16) -> Geometry {
         let size = Sectors(1200);

@@ -1,14 +1,16 @@
-//! Background work: rebuild, resync, check and repair, and the repair of single sectors.
+//! Background work: rebuild, resync, check and repair, and the rewrites of single sectors.
 
 pub(crate) mod bitmap_clear;
+pub(crate) mod check_task;
 pub(crate) mod course;
 pub(crate) mod pace;
-pub(crate) mod pump;
-pub(crate) mod repair;
-pub(crate) mod reshape;
-pub(crate) mod reshape_state;
-pub(crate) mod scrub;
+pub(crate) mod pump_reshape;
+pub(crate) mod pump_set;
+pub(crate) mod reshape_task;
+pub(crate) mod rewrite_sectors;
 pub(crate) mod set_tasks;
+mod spare_choice;
+pub(crate) mod task_end;
 pub(crate) mod task_start;
 
 use self::course::Course;
@@ -17,8 +19,8 @@ use openraid_units::{Instant, Sectors, Slot};
 
 use crate::admin::{TaskKind, TaskStatus};
 use crate::array::set::Set;
+use crate::check_results::AbortReason;
 use crate::limits::WINDOW_ROWS_MAX;
-use crate::scrub::AbortReason;
 
 /// A task processes a set in units, several at a time, within a window. All units before the window are done.
 ///

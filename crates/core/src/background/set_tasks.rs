@@ -1,21 +1,21 @@
-//! The background work of one set: its task, the task that ended last, its last check, and repairs of single sectors.
+//! The background work of one set: its task, the task that ended last, its last check, and rewrites of single sectors.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
 use openraid_units::{Instant, Sectors, Slot};
 
-use super::reshape_state::ReshapeTask;
+use super::reshape_task::ReshapeTask;
 use super::Task;
 use crate::admin::TaskKind;
-use crate::array::repair::Repair;
+use crate::array::sector_rewrite::SectorRewrite;
+use crate::check_results::{AbortReason, End, Gap, Scrub, ScrubMode, ScrubOutcome, ScrubStatus};
 use crate::limits::Limits;
-use crate::scrub::{AbortReason, End, Gap, Scrub, ScrubMode, ScrubOutcome, ScrubStatus};
 
-/// Maximum number of ranges that wait for a repair. Further ones are found again when they are read again.
-const REPAIRS_MAX: usize = 64;
-/// Maximum number of repairs of one set at once.
-const REPAIRS_IN_WORK_MAX: u32 = 4;
+/// Maximum number of ranges that wait for a rewrite. Further ones are found again when they are read again.
+const REWRITES_MAX: usize = 64;
+/// Maximum number of rewrites of one set at once.
+const REWRITES_IN_WORK_MAX: u32 = 4;
 
 /// See the module header.
 #[derive(Debug)]
@@ -32,9 +32,9 @@ pub(crate) struct SetTasks {
     pub(super) scrub: Box<Scrub>,
     paused: bool,
     /// Ranges to be rewritten from redundancy because a read of them failed.
-    repairs: VecDeque<Repair>,
-    /// Number of repairs in work.
-    repairing: u32,
+    rewrites: VecDeque<SectorRewrite>,
+    /// Number of rewrites in work.
+    rewriting: u32,
     /// Number of flushes under way before a checkpoint.
     flushes: u32,
     /// Maximum number of sectors of a unit of a task.
@@ -53,8 +53,8 @@ impl SetTasks {
             filled: None,
             scrub: Box::new(Scrub::new(ScrubMode::Check, 0, Gap::NONE)),
             paused: false,
-            repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
-            repairing: 0,
+            rewrites: VecDeque::with_capacity(REWRITES_MAX + 1),
+            rewriting: 0,
             flushes: 0,
             unit_max: limits.background_unit_max.get(),
             window_max: limits.background_window_max,
@@ -234,48 +234,48 @@ impl SetTasks {
         self.flushes > 0
     }
 
-    /// Queue a range for repair, unless it is queued already or the queue is full; true if it was added.
-    pub(crate) fn want_repair(&mut self, repair: Repair) -> bool {
-        let is_new = self.repairs.len() < REPAIRS_MAX && !self.repairs.contains(&repair);
+    /// Queue a range for rewrite, unless it is queued already or the queue is full; true if it was added.
+    pub(crate) fn want_rewrite(&mut self, rewrite: SectorRewrite) -> bool {
+        let is_new = self.rewrites.len() < REWRITES_MAX && !self.rewrites.contains(&rewrite);
         if is_new {
-            self.repairs.push_back(repair);
+            self.rewrites.push_back(rewrite);
         }
         is_new
     }
 
-    /// May one more repair begin?
-    pub(super) const fn may_repair(&self) -> bool {
-        self.repairing < REPAIRS_IN_WORK_MAX
+    /// May one more rewrite begin?
+    pub(super) const fn may_rewrite(&self) -> bool {
+        self.rewriting < REWRITES_IN_WORK_MAX
     }
 
-    /// The next range to be repaired.
-    pub(super) fn next_repair(&mut self) -> Option<Repair> {
-        self.repairs.pop_front()
+    /// The next range to be rewritten.
+    pub(super) fn next_rewrite(&mut self) -> Option<SectorRewrite> {
+        self.rewrites.pop_front()
     }
 
-    /// A repair begins. If it covers only a part of its range, `rest` stays first in the queue.
-    pub(super) fn begin_repair(&mut self, rest: Option<Repair>) {
+    /// A rewrite begins. If it covers only a part of its range, `rest` stays first in the queue.
+    pub(super) fn begin_rewrite(&mut self, rest: Option<SectorRewrite>) {
         if let Some(rest) = rest {
-            self.repairs.push_front(rest);
+            self.rewrites.push_front(rest);
         }
-        self.repairing += 1;
+        self.rewriting += 1;
     }
 
-    /// A repair is over.
-    pub(super) fn end_repair(&mut self) {
-        self.repairing -= 1;
+    /// A rewrite is over.
+    pub(super) fn end_rewrite(&mut self) {
+        self.rewriting -= 1;
     }
 
-    /// The set ends, or its shape changes: no more of these repairs begin.
-    pub(crate) fn forget_repairs(&mut self) {
-        self.repairs.clear();
+    /// The set ends, or its shape changes: no more of these rewrites begin.
+    pub(crate) fn forget_rewrites(&mut self) {
+        self.rewrites.clear();
     }
 }
 
 /// Its state, for a list of all work in progress.
 impl fmt::Display for SetTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} repairs, {} in work, {} flushes", self.repairs.len(), self.repairing, self.flushes)
+        write!(f, "{} repairs, {} in work, {} flushes", self.rewrites.len(), self.rewriting, self.flushes)
     }
 }
 
@@ -286,34 +286,34 @@ mod tests {
     use super::*;
     use crate::geometry::shape::Side;
 
-    fn repair(at: u64) -> Repair {
-        Repair::of(Side::Old, Slot(1), MemberLba(at), Sectors(64))
+    fn rewrite(at: u64) -> SectorRewrite {
+        SectorRewrite::restored(Side::Old, Slot(1), MemberLba(at), Sectors(64))
     }
 
     #[test]
-    fn a_range_waits_once_for_its_repair_and_no_more_than_64_do() {
+    fn a_range_waits_once_for_its_rewrite_and_no_more_than_64_do() {
         let mut tasks = SetTasks::new(&Limits::small());
-        assert!(tasks.want_repair(repair(0)) && !tasks.want_repair(repair(0)));
-        assert_eq!((1..100).filter(|number| tasks.want_repair(repair(number * 64))).count(), 63);
-        assert_eq!(tasks.next_repair(), Some(repair(0)));
-        assert!(tasks.want_repair(repair(0)), "it is not waiting any more");
-        tasks.forget_repairs();
-        assert_eq!(tasks.next_repair(), None);
+        assert!(tasks.want_rewrite(rewrite(0)) && !tasks.want_rewrite(rewrite(0)));
+        assert_eq!((1..100).filter(|number| tasks.want_rewrite(rewrite(number * 64))).count(), 63);
+        assert_eq!(tasks.next_rewrite(), Some(rewrite(0)));
+        assert!(tasks.want_rewrite(rewrite(0)), "it is not waiting any more");
+        tasks.forget_rewrites();
+        assert_eq!(tasks.next_rewrite(), None);
     }
 
     #[test]
-    fn the_rest_of_a_range_is_repaired_next_and_four_repairs_are_in_work_at_the_most() {
+    fn the_rest_of_a_range_is_rewritten_next_and_four_rewrites_are_in_work_at_the_most() {
         let mut tasks = SetTasks::new(&Limits::small());
-        (0..8).for_each(|number| assert!(tasks.want_repair(repair(number * 64))));
+        (0..8).for_each(|number| assert!(tasks.want_rewrite(rewrite(number * 64))));
         for _ in 0..4 {
-            assert!(tasks.may_repair());
-            assert_eq!(tasks.next_repair().map(|repair| repair.slot()), Some(Slot(1)));
-            tasks.begin_repair(Some(repair(7777)));
-            assert_eq!(tasks.next_repair(), Some(repair(7777)));
+            assert!(tasks.may_rewrite());
+            assert_eq!(tasks.next_rewrite().map(|rewrite| rewrite.slot()), Some(Slot(1)));
+            tasks.begin_rewrite(Some(rewrite(7777)));
+            assert_eq!(tasks.next_rewrite(), Some(rewrite(7777)));
         }
-        assert!(!tasks.may_repair());
-        tasks.end_repair();
-        assert!(tasks.may_repair());
+        assert!(!tasks.may_rewrite());
+        tasks.end_rewrite();
+        assert!(tasks.may_rewrite());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Beginning and ending tasks: spare takeover and the slot that is rebuilt, replacements, the resync that is due.
+//! Which task of a set is due, and its beginning: a rebuild, a replacement, a resync.
 //!
 //! ```text
 //!  start_task: 1 rebuild, if a slot is vacant and a spare is free (`find_rebuild`); it aborts a resync or check
@@ -12,49 +12,21 @@ use super::course::Course;
 use super::{Comparing, Task};
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
-use crate::array::changes::Change;
 use crate::array::consistency::Consistency;
-use crate::array::set::{Member, Set};
+use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::background::scrub::notice_scrub_ended;
+use crate::background::spare_choice::{find_rebuild, find_replacement};
+use crate::background::task_end::notice_finished;
 use crate::call::Call;
+use crate::check_results::AbortReason;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::drive_queues::Channels;
-use crate::ppl::log::{arm_log, arm_logs};
-use crate::scrub::AbortReason;
+use crate::ppl::write_log::arm_log;
 
 /// Minimum number of sectors of a unit of a parity set, if the chunk allows it: 64 KiB. A smaller unit costs more
 /// commands than the order of its reads saves.
 const PARITY_UNIT_SECTORS_MIN: u64 = 128;
-
-fn find_replacement(sets: &Sets, id: SetId) -> Option<Slot> {
-    // If the old member is about to fail, its replacement will soon continue as a rebuild.
-    let set = sets.get(id);
-    set.in_sync().iter().find(|slot| set.place(*slot).replacement().is_some())
-}
-
-/// A task is complete and the members were flushed.
-pub(crate) fn task_finished(sets: &mut Sets, id: SetId) {
-    let set = sets.get_mut(id);
-    let Some(mut task) = set.tasks.task.take() else { return };
-    match task.kind {
-        TaskKind::Rebuild => {
-            task.complete = set.slot_filled(task.slot.expect("it fills a slot"));
-            set.tasks.fill_ended(task);
-            return sets.changed(id, Change::Session);
-        }
-        TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
-        TaskKind::Resync => {
-            set.resynced();
-            arm_logs(set);
-            set.metadata.as_mut().expect("redundant sets have metadata").request();
-        }
-        TaskKind::Check | TaskKind::Repair | TaskKind::Reshape => {}
-    }
-    set.tasks.finish(task);
-    sets.changed(id, Change::Session);
-}
 
 /// Begin the due task of a set: a rebuild first, even in place of a running resync or check.
 pub(crate) fn start_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
@@ -109,31 +81,6 @@ pub(super) fn is_task_due(sets: &Sets, channels: &Channels, id: SetId) -> bool {
     }
     let resync = !set.is_consistent_everywhere() && set.can_resync() && !set.is_durability_lost();
     set.tasks.task.is_some() || resync || find_rebuild(sets, channels, id).is_some()
-}
-
-/// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.
-fn find_rebuild(sets: &Sets, channels: &Channels, id: SetId) -> Option<(Slot, u32)> {
-    let set = sets.get(id);
-    let free = |m: &Member| m.state() == MemberState::Spare && channels.outstanding(m.drive()) == 0;
-    let fits = |m: &Member, slot: Slot| free(m) && set.new_start_of(m, slot).is_some();
-    // A returning member goes to the slot where it has the least to restore.
-    let back = |m: &Member| m.returns_to().filter(|slot| !set.is_held(*slot));
-    if let Some(spare) = set.find_member(|m| back(m).is_some_and(|slot| fits(m, slot))) {
-        return back(set.member(spare)).map(|slot| (slot, spare));
-    }
-    for slot in set.missing().minus(set.joined()) {
-        if let Some(here) = set.place(slot).member() {
-            if matches!(set.member(here).state(), MemberState::Rebuilding { .. }) {
-                return Some((slot, here));
-            }
-            // Failing: the failure is not recorded yet.
-            continue;
-        }
-        if let Some(spare) = set.find_member(|m| fits(m, slot)) {
-            return Some((slot, spare));
-        }
-    }
-    None
 }
 
 fn start_rebuild(sets: &mut Sets, id: SetId, (slot, member): (Slot, u32), call: &mut Call) {
@@ -191,29 +138,6 @@ pub(crate) fn put_task(
     sets.look();
 }
 
-/// Report tasks that have ended.
-pub(crate) fn notice_finished(sets: &mut Sets, id: SetId, call: &mut Call) {
-    let set = sets.get_mut(id);
-    let durable = set.durable_generation();
-    if let Some(task) = set.tasks.take_recorded_fill(durable) {
-        let kind = NoticeKind::RebuildFinished(Fill::Rebuild);
-        call.notice(sets, (id, task.slot), None, kind);
-        call.notice(sets, (id, task.slot), None, NoticeKind::SpareActive);
-    }
-    let Some(task) = sets.get_mut(id).tasks.take_finished() else { return };
-    let kind = match (task.kind, task.finishing) {
-        (TaskKind::Check | TaskKind::Repair, _) => return notice_scrub_ended(sets, id, &task, call),
-        // The end of a rebuild is reported above, when it is recorded.
-        (TaskKind::Rebuild, _) => NoticeKind::RebuildAborted(Fill::Rebuild),
-        (TaskKind::Replace, true) => NoticeKind::RebuildFinished(Fill::Replacement),
-        (TaskKind::Replace, false) => NoticeKind::RebuildAborted(Fill::Replacement),
-        (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
-        (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
-        (TaskKind::Reshape, _) => return,
-    };
-    call.notice(sets, (id, task.slot), None, kind);
-}
-
 /// Sectors of a unit and of the whole for a task of this kind.
 fn task_space(set: &Set, kind: TaskKind) -> (u64, u64) {
     let most = set.tasks.unit_max;
@@ -238,16 +162,4 @@ fn task_space(set: &Set, kind: TaskKind) -> (u64, u64) {
 fn parity_unit(set: &Set, chunk: Sectors) -> u64 {
     let at_once = 1 << u64::from(set.rows_max()).ilog2();
     chunk.get().min(PARITY_UNIT_SECTORS_MIN.min(set.tasks.unit_max).max(at_once))
-}
-
-/// The replacement is complete. Its superblock must say this before the old member is recorded as faulty. If the
-/// power fails between the two, one of them is a full member.
-pub(super) fn replacement_complete(set: &mut Set) {
-    let task = set.tasks.task.as_ref().expect("it was filled by a task");
-    let slot = task.slot.expect("it fills a slot");
-    if task.complete > 0 || !set.complete_replacement(slot) {
-        return;
-    }
-    let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
-    set.tasks.task.as_mut().expect("just seen").complete = generation;
 }

@@ -6,9 +6,9 @@
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba};
 
-use super::bands::StripeLines;
+use super::dirty_bands::StripeLines;
+use super::dirty_units::UnitState;
 use super::shares::{AwaitedUnits, Pace};
-use super::units::UnitState;
 use crate::actions::{JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
@@ -16,7 +16,7 @@ use crate::cache::lines::Mask;
 use crate::cache::may_sweep;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::geometry::units::{lines_of, unit_sectors, LINE_SECTORS};
+use crate::geometry::cache_units::{lines_of, unit_sectors, LINE_SECTORS};
 use crate::geometry::Geometry;
 use crate::io::state::drive_queues::Channels;
 use crate::io::state::footprint::{narrow, Columns, Stretch, StripeRows};
@@ -29,7 +29,7 @@ use crate::limits::Limits;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::slab::NONE;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// Maximum number of dirty units of a set in work, if the set is alone.
 #[derive(Clone, Copy)]

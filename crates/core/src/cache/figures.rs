@@ -2,9 +2,9 @@
 
 use openraid_units::{Bytes, Instant, Sectors, SetId};
 
+use super::dirty_units::Units;
 use super::lines::Lines;
 pub use super::set_figures::CacheFigures;
-use super::units::Units;
 use super::CacheCounters;
 use crate::cache::Cache;
 use crate::limits::FRAME_BYTES;

@@ -8,15 +8,15 @@
 //! ```
 //!
 //! A line that a read is filling, or that has a dirty sector, is not evicted. All memory is taken at start.
-//! [`super::places`] finds the line of a place.
+//! [`super::place_table`] finds the line of a place.
 
 use alloc::vec::Vec;
 use openraid_units::{PoolOffset, Sectors, SetId};
 
-use super::list::{Link, List};
-use super::places::Places;
-use super::units::DirtyUnit;
-use crate::geometry::units::LINE_SECTORS;
+use super::dirty_units::DirtyUnit;
+use super::linked_list::{Link, List};
+use super::place_table::Places;
+use crate::geometry::cache_units::LINE_SECTORS;
 use crate::limits::FRAME_BYTES;
 use crate::slab::NONE;
 
@@ -214,17 +214,17 @@ impl Lines {
         })
     }
 
-    /// Touch the table entry of a place: see [`super::glance`].
+    /// Touch the table entry of a place: see [`super::prefetch`].
     pub(crate) fn place_seen(&self, hash: u32) -> u32 {
         self.places.seen(hash)
     }
 
-    /// Touch a line: see [`super::glance`].
+    /// Touch a line: see [`super::prefetch`].
     pub(crate) fn line_seen(&self, index: u32) -> u32 {
         self.lines.get(index as usize).map_or(0, |line| line.filler)
     }
 
-    /// Touch the table entry of a line: see [`super::glance`].
+    /// Touch the table entry of a line: see [`super::prefetch`].
     pub(crate) fn place_of_line_seen(&self, index: u32) -> u32 {
         self.hashes.get(index as usize).map_or(0, |hash| self.places.seen(*hash))
     }

@@ -7,40 +7,40 @@
 //! order in which they are issued. So a line can be written while a copy out of it is still under way. Drive commands
 //! and parity jobs never point into lines; they use copies, which do not change.
 //!
-//! This module decides; the lists are in [`lines`] and [`units`].
+//! This module decides; the lists are in [`lines`] and [`dirty_units`].
 
-mod bands;
 pub(crate) mod destage;
+mod destage_order;
+mod dirty_bands;
+pub(crate) mod dirty_units;
 pub mod figures;
 #[cfg(test)]
 mod fixture;
-mod glance;
+pub(crate) mod flush_waits;
 pub(crate) mod lines;
-mod list;
-mod places;
+mod linked_list;
+mod place_table;
+mod prefetch;
 pub(crate) mod read;
 pub(crate) mod readahead;
 pub mod set_figures;
 pub(crate) mod shares;
 pub(crate) mod streams;
-mod sweep;
-pub(crate) mod sync;
-pub(crate) mod units;
 pub(crate) mod write;
 
 use crate::cache::lines::{Lines, Mask};
-use crate::geometry::units::{lines_of, LINE_SECTORS};
+use crate::geometry::cache_units::{lines_of, LINE_SECTORS};
+use dirty_units::{UnitState, Units};
 use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba};
 use readahead::Ahead;
 use set_figures::CacheFigures;
 use shares::Shares;
-use units::{UnitState, Units};
 
 use crate::array::set::Set;
+use crate::geometry::cache_units::unit_at;
 use crate::geometry::shape::Shape;
-use crate::geometry::units::unit_at;
 use crate::limits::Limits;
-use crate::per::PerSet;
+use crate::per_set::PerSet;
 
 /// Share of the dirty limit that the other sets may always use, however much failed sets keep in the cache: one part in
 /// this number.
@@ -120,9 +120,9 @@ fn may_sweep(set: &Set) -> bool {
 /// The zone in which an address lies, if its set is divided into `zones` zones.
 fn zone_at(set: &Set, zones: u32, at: SetLba) -> u16 {
     if may_sweep(set) {
-        sweep::zone_of(zones, set.shape().capacity(), at)
+        destage_order::zone_of(zones, set.shape().capacity(), at)
     } else {
-        sweep::NO_ZONE
+        destage_order::NO_ZONE
     }
 }
 

@@ -9,7 +9,7 @@ use crate::cache::lines::Mask;
 use crate::cache::write::{note_piece, push_piece_copy, PieceWait};
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::geometry::units::{lines_of, LINE_SECTORS};
+use crate::geometry::cache_units::{lines_of, LINE_SECTORS};
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::request_steps::StepEvent;

@@ -10,8 +10,8 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
 
+use super::dirty_units::{DirtyUnit, UnitState};
 use super::set_figures::CacheFigures;
-use super::units::{DirtyUnit, UnitState};
 use super::{Cache, OTHERS_SHARE};
 use crate::admin::WriteCache;
 use crate::array::sets::Sets;

@@ -11,7 +11,7 @@
 use openraid_units::{Instant, Nanos};
 
 use crate::admin::ReadAhead;
-use crate::geometry::units::LINE_SECTORS;
+use crate::geometry::cache_units::LINE_SECTORS;
 use crate::limits::STREAMS_MAX;
 
 /// Number of sequential reads, including the first, from which adaptive read-ahead begins.

@@ -6,7 +6,7 @@
 
 use openraid_units::{Instant, Sectors, SetId, SetLba};
 
-use super::units::UnitState;
+use super::dirty_units::UnitState;
 use super::Cache;
 use crate::actions::{Actions, JobKind, ParityJob};
 use crate::admin::WriteCache;
@@ -15,14 +15,14 @@ use crate::array::sets::Sets;
 use crate::cache::lines::Mask;
 use crate::cache::zone_at;
 use crate::events::RequestKind;
-use crate::geometry::units::unit_number;
-use crate::geometry::units::LINE_SECTORS;
+use crate::geometry::cache_units::unit_number;
+use crate::geometry::cache_units::LINE_SECTORS;
 use crate::io::state::ended::Past;
 use crate::io::state::footprint::narrow;
 use crate::io::state::lock::{LockMode, LockRange};
 use crate::io::state::op::Phase;
 use crate::io::state::ops::Ops;
-use crate::journal::log::Log;
+use crate::journal::log_entries::Log;
 use crate::journal::session::{ask_for_session, is_session_ending};
 use crate::journal::Journal;
 use crate::reason::Reason;

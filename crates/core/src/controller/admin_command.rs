@@ -3,9 +3,9 @@
 use crate::admin::NewMember;
 use crate::array::assemble::Assembly;
 use crate::array::used_size::UsedSize;
+use crate::check_results::ScrubMode;
 use crate::events::DriveInfo;
 use crate::journal::found_journal::FoundJournal;
-use crate::scrub::ScrubMode;
 use crate::settings::Policy;
 use alloc::vec::Vec;
 use openraid_format::{SetName, ShapeFields, Superblock, Uuid};

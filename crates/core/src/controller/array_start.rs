@@ -15,7 +15,7 @@ use crate::array::assemble::Assembly;
 use crate::array::set::Set;
 use crate::array::set_start::rows_max_of;
 use crate::array::volume::Volume;
-use crate::background::reshape_state::ReshapeTask;
+use crate::background::reshape_task::ReshapeTask;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::geometry::Level;

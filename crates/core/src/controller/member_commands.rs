@@ -1,10 +1,8 @@
 //! The administrator's commands about members: fail, lose, remove, add, replace, return.
 
-use openraid_format::BitmapHeader;
 use openraid_format::DeviceRole;
 use openraid_units::ArrayId;
 use openraid_units::DriveId;
-use openraid_units::Sectors;
 use openraid_units::SetId;
 use openraid_units::Slot;
 
@@ -14,14 +12,14 @@ use crate::admin::AdminOutcome;
 use crate::admin::MemberState;
 use crate::admin::NewMember;
 use crate::admin::TaskKind;
-use crate::array::membership::new_member;
+use crate::array::member::new_member;
+use crate::array::member::Member;
 use crate::array::metadata::Metadata;
-use crate::array::set::Member;
 use crate::array::set::Set;
 use crate::array::sets::Signal;
+use crate::array::suitable_drive::check_suits;
 use crate::call::Call;
 use crate::controller::Controller;
-use crate::events::DriveInfo;
 use crate::ppl::recovery::prepare_log;
 use crate::reason::FailReason;
 
@@ -104,7 +102,7 @@ impl Controller {
         }
         let info = self.base.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info();
         let set = self.sets.get(id);
-        self.check_suits(set, &new, info)?;
+        check_suits(set, &new, info)?;
         self.base.channels.claim(&[new.drive], id)?;
         let by_bitmap = self.sets.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
         let set = self.sets.get_mut(id);
@@ -139,26 +137,6 @@ impl Controller {
         prepare_log(&mut self.sets, id, index as usize, &mut Call::new(&mut self.base, actions));
         self.sets.sort_members(&mut self.arrays, &mut self.base, id);
         Ok(AdminOutcome::Done)
-    }
-
-    /// Is the drive suitable as a member: its blocks, the room for data, the room for the bitmap?
-    pub(super) fn check_suits(&self, set: &Set, new: &NewMember, info: DriveInfo) -> Result<(), AdminError> {
-        if info.block > set.block() {
-            return Err(AdminError::LargerBlock { drive: info.block, array: set.block() });
-        }
-        // Linux md writes a size into all superblocks; without redundancy it has no meaning.
-        let common = set.metadata.as_ref().map(Metadata::common).filter(|common| common.level.is_redundant());
-        let need = common.map_or(Sectors::ZERO, |common| common.size);
-        if new.superblock.data_size < need {
-            let offset = new.superblock.data_offset;
-            return Err(AdminError::TooSmallMember { have: new.superblock.data_size, need, offset });
-        }
-        let header = set.bitmap.as_ref().and_then(|bitmap| BitmapHeader::decode(bitmap.header()).ok());
-        let room = new.superblock.bitmap_room(info.capacity).map_or(Sectors::ZERO, |(_, room)| room);
-        match header.map(|header| header.geometry().sectors()).filter(|need| *need > room) {
-            Some(need) => Err(AdminError::BitmapTooLarge { have: room, need }),
-            None => Ok(()),
-        }
     }
 
     pub(super) fn admin_replace(

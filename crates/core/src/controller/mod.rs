@@ -10,53 +10,54 @@
 //! arrival, then commands, then new requests, then work that is due by time, and then lets every operation that can
 //! continue do so. Equal events at equal times give equal actions, byte for byte.
 
-mod adapt;
 mod admin_command;
 mod admin_queue;
-mod append_command;
+mod append_drive_command;
 mod array_start;
 mod cached_write;
-mod commands;
-mod destage;
-mod flush_discard;
+mod destage_steps;
 mod gathered_op;
-mod marks;
+mod host_requests;
+mod lent_parts;
+mod marks_and_sessions;
 mod member_commands;
-mod parts;
 mod piece_ops;
-mod request;
 mod reshape_command;
+mod run_admin_command;
+mod run_flush_discard;
+mod stall_report;
 mod status;
-mod waiting;
+mod timeouts;
+mod watch_load;
 
 pub use admin_command::AdminCommand;
 
 use admin_queue::AdminQueue;
 use alloc::vec::Vec;
-use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
+use openraid_units::{ArrayId, Bytes, Instant, Nanos, TagKind, Token};
 
 use crate::actions::{Actions, ReplyStatus};
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Arrays;
 use crate::background::bitmap_clear::on_bitmap_flushed;
-use crate::background::pump::{pump_set, store_checkpoint};
+use crate::background::pump_set::{pump_set, store_checkpoint};
 use crate::cache::Cache;
 use crate::call::{Base, Call};
-use crate::events::{BlockRequest, CommandError, Completion, DriveError, ParityVerdict, QueueFull, Wake};
+use crate::events::{BlockRequest, CommandError, Completion, ParityVerdict, QueueFull, Wake};
 use crate::frames::Pool;
 use crate::io::state::command::JournalWork;
 use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::ended::{EndedFor, EndedOps, OpReport};
 use crate::io::state::ops::Ops;
-use crate::io::steps::held::wake_for_room;
+use crate::io::steps::forgotten_waits::wake_for_room;
 use crate::io::steps::step::on_job;
 use crate::journal::attach::JournalStatus;
 use crate::journal::commit::entry_ended;
 use crate::journal::session::Unprotected;
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError};
-use crate::ppl::log::{on_log_written, on_ppl_flushed, pump_logs};
 use crate::ppl::recovery::on_ppl_setup;
+use crate::ppl::write_log::{on_log_written, on_ppl_flushed, pump_logs};
 use crate::reason::TraceEntry;
 use crate::requests::piece::PieceEntry;
 use crate::requests::Requests;
@@ -386,30 +387,6 @@ impl Controller {
     pub(crate) fn wake_journal_waiters(&mut self) {
         self.requests.wake_others();
         wake_for_room(&mut self.ops, &mut self.journal, &mut self.sets);
-    }
-
-    /// Commands that wait for this drive end now.
-    fn end_queued(&mut self, drive: DriveId, actions: &mut Actions) {
-        while let Some(command) = self.base.channels.cancel_queued(drive) {
-            self.command_ended(&command, Err(CommandError::Drive(DriveError::Gone)), actions);
-        }
-    }
-
-    #[inline(never)]
-    fn check_timeouts(&mut self, actions: &mut Actions) {
-        let mut condemned = None;
-        loop {
-            if let Some(command) = self.op_io(actions).give_up_next(condemned) {
-                self.command_ended(&command, Err(CommandError::Timeout), actions);
-                condemned = Some(command.drive());
-            } else if let Some(drive) = condemned.take() {
-                // Commands that the drive was never given end too: if the member was replaced during the wait, nothing
-                // else ends them.
-                self.end_queued(drive, actions);
-            } else {
-                return;
-            }
-        }
     }
 
     /// Advance everything that can continue. Not inlined: events and operations together have too many values for the

@@ -79,7 +79,7 @@ impl Controller {
             active: direct.is_some_and(|s| !s.mark.is_clean()),
             events: metadata.map_or(0, |m| m.common().events),
             consistent_to: direct.map_or(Sectors::MAX, |s| s.consistency().position()),
-            bitmap: direct.and_then(|s| s.bitmap.as_ref()).map(crate::array::bitmap::Bitmap::status),
+            bitmap: direct.and_then(|s| s.bitmap.as_ref()).map(crate::array::write_intent_bitmap::Bitmap::status),
             reasons: direct.map(|s| s.reasons.iter().collect()).unwrap_or_default(),
             requests: array.hosted().0,
             bytes: array.hosted().1,

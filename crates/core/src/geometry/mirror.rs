@@ -11,7 +11,7 @@
 //! are refused.
 
 use super::{check_capacity, Fragment, GeometryError, Level, SetSpec};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use alloc::vec::Vec;
 use core::iter::FusedIterator;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};

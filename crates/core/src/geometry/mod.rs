@@ -11,18 +11,18 @@
 //!
 //! Allocation happens in [`Geometry::new`] only.
 
-pub(crate) mod change;
+pub(crate) mod cache_units;
 mod divisor;
 mod error;
 mod linear;
 mod mirror;
 mod parity;
+pub(crate) mod reshape;
 mod rotation;
 mod row_segments;
 pub(crate) mod shape;
 mod striped;
 pub(crate) mod takeover;
-pub(crate) mod units;
 
 pub use divisor::Divisor;
 pub use error::GeometryError;
@@ -34,7 +34,7 @@ pub use row_segments::{RowSegment, Split};
 pub use striped::{Striped, StripedLayout};
 
 use crate::limits::MEMBERS_MAX;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use core::fmt;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 

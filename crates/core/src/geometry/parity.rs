@@ -6,7 +6,7 @@
 
 use super::divisor::Divisor;
 use super::{check_capacity, GeometryError, Level, Rotation, SetSpec, Split};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use alloc::vec::Vec;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot, StripeIndex};
 

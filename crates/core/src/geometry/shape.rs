@@ -18,11 +18,11 @@
 //!
 //! A shape is pure, like a geometry. The caller guarantees the addresses; one outside the set is a bug and panics.
 
-use super::change::ShapeChange;
-use super::units::LINE_SECTORS;
+use super::cache_units::LINE_SECTORS;
+use super::reshape::ShapeChange;
 use super::{Geometry, Mirror, Parity};
 use crate::limits::REGION_SECTORS;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use alloc::boxed::Box;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
@@ -410,7 +410,7 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::units::{unit_at, unit_number, unit_sectors, STRETCH_SECTORS};
+    use crate::geometry::cache_units::{unit_at, unit_number, unit_sectors, STRETCH_SECTORS};
     use crate::geometry::{Fragment, Level, SetSpec};
     use alloc::vec::Vec;
 

@@ -17,7 +17,7 @@
 //! | 1 to 0 | all but one missing, whole pages | one |
 
 use super::{Level, Rotation, SetSpec, CHUNK_MIN};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use core::fmt;
 use openraid_units::{Sectors, Slot};
 

@@ -13,7 +13,7 @@ use openraid_units::{Sectors, Tag, TagKind};
 
 use super::Journal;
 use crate::actions::{Actions, Data, JobKind};
-use crate::array::changes::Change;
+use crate::array::awaited_changes::Change;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;

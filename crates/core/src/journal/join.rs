@@ -25,7 +25,7 @@ use openraid_format::{
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::devices::{Device, DeviceState};
-use super::superblocks::{encoded, unfinished};
+use super::superblock_order::{encoded, unfinished};
 use super::Journal;
 use crate::actions::{Data, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};

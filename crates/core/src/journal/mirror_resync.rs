@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use openraid_format::{JournalSuperblock, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
-use super::superblocks::unfinished;
+use super::superblock_order::unfinished;
 use crate::journal::found_journal::FoundJournal;
 
 /// The log is copied in pieces of this size.

@@ -8,10 +8,10 @@
 //!
 //! - [`devices`]: the one or two devices, and the commands to them.
 //! - [`commit`]: records collect in a group. One group is written at a time; records that come meanwhile form the next one.
-//! - [`log`]: the entries from the tail to the head, and what still needs each of them.
+//! - [`log_entries`]: the entries from the tail to the head, and what still needs each of them.
 //! - [`session`]: a set uses the journal only while its superblocks say so. Linux md then does not start the set without
 //!   the journal.
-//! - [`position`]: the superblocks of a set say how far the log has come, so that an older copy of it is refused.
+//! - [`record_position`]: the superblocks of a set say how far the log has come, so that an older copy of it is refused.
 //! - [`redo`]: the records of a write are durable in the journal before the write goes to members, so that a crash leaves no
 //!   stripe half written. A record never depends on what members hold.
 //! - [`redo_plan`]: which records these are, a pure function.
@@ -24,13 +24,13 @@
 //! - [`join`]: a device comes back, or a new one takes its place, while the journal runs: the steps that bring it up to date.
 //! - [`window`]: the buffer through which the last three read the log, one at a time.
 //! - [`mirror_resync`]: the same steps at a start with two devices that differ.
-//! - [`lost`]: a journal without a working device protects no more writes; the data that it has acknowledged goes to the
+//! - [`journal_lost`]: a journal without a working device protects no more writes; the data that it has acknowledged goes to the
 //!   members.
 //!
 //! Three things must never happen: a reply before its entry is durable on every device of the journal; a member write
 //! before its redo record is durable; an entry forgotten that a crash would still need.
 
-mod append;
+mod append_records;
 pub mod attach;
 mod backlogs;
 pub(crate) mod commit;
@@ -40,8 +40,8 @@ pub mod find_device;
 pub mod found_journal;
 mod group;
 pub mod join;
-pub(crate) mod log;
-pub(crate) mod lost;
+pub(crate) mod journal_lost;
+pub(crate) mod log_entries;
 pub mod mirror_resync;
 pub mod older_log;
 pub(crate) mod record_position;
@@ -50,25 +50,25 @@ pub(crate) mod redo_backlog;
 mod redo_plan;
 pub(crate) mod replay;
 pub(crate) mod reservation;
-mod round;
 pub mod session;
 pub(crate) mod set_journal;
 pub(crate) mod spill;
-mod superblock_writes;
-mod superblocks;
+mod superblock_order;
 pub(crate) mod tail;
+mod tail_flushes;
 #[cfg(test)]
 mod tests;
 pub(crate) mod window;
 mod window_reads;
+mod write_superblocks;
 
-use crate::journal::round::Round;
+use crate::journal::tail_flushes::Round;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use devices::{Device, DeviceState};
 use group::Group;
 use join::Join;
-use log::Log;
+use log_entries::Log;
 use older_log::Positions;
 use openraid_format::{
     journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, Uuid, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
@@ -77,7 +77,7 @@ use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 use replay::Replay;
 use reservation::Reservation;
 use spill::Spill;
-use superblocks::SuperblockWrite;
+use superblock_order::SuperblockWrite;
 use window::Window;
 
 use crate::limits::{Limits, FRAME_BYTES, JOURNAL_BUFFERS};
@@ -464,7 +464,7 @@ impl Journal {
     pub(crate) fn fill_table(&mut self) {
         while self.log.takes_group(self.entries_behind()) {
             let position = self.head.0;
-            self.log.push(log::Entry { position, sectors: 8, pins: 0, lines: 0, waiting: 0 });
+            self.log.push(log_entries::Entry { position, sectors: 8, pins: 0, lines: 0, waiting: 0 });
             self.head = RingSector(position + 8);
         }
         self.durable = self.log.next() - 1;

@@ -16,11 +16,11 @@ use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::Line;
 use crate::cache::Cache;
 use crate::call::Call;
+use crate::geometry::cache_units::lines_of;
 use crate::geometry::shape::Shape;
-use crate::geometry::units::lines_of;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{stripe_slots, Extent};
-use crate::io::state::intent::end_write;
+use crate::io::state::gate_marks::end_write;
 use crate::io::state::job::Job;
 use crate::io::state::op::{EntryState, Op, OpKind, OpPayload, WorksFor};
 use crate::io::state::ops::Ops;
@@ -32,7 +32,7 @@ use crate::journal::set_journal::{Session, SetState};
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use crate::request_steps::StepEvent;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use crate::trace::Trace;
 
 /// Members of a set with parity that the journal protects: a write past the cache over all columns has a revoke and a redo

@@ -14,7 +14,7 @@
 use openraid_format::JOURNAL_RECORDS_MAX;
 use openraid_units::Slot;
 
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// The most redo records of one operation. If references would be more, the bytes go into the entry: one record for each slot.
 pub(super) const REDOS_MAX: usize = 80;

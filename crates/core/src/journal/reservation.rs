@@ -24,7 +24,7 @@ use super::Journal;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
-use crate::geometry::units::LINE_SECTORS;
+use crate::geometry::cache_units::LINE_SECTORS;
 use crate::io::state::footprint::{narrow, Footprint};
 use crate::io::state::log_room::LogRoom;
 use crate::io::state::op::{Op, Phase};

@@ -24,7 +24,7 @@ use super::set_journal::{Demand, Marked, SetState, Share, Stage};
 use super::Journal;
 use crate::actions::NoticeKind;
 use crate::admin::WriteCache;
-use crate::array::changes::Change;
+use crate::array::awaited_changes::Change;
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;

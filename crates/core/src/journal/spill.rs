@@ -237,7 +237,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::log::Entry;
+    use crate::journal::log_entries::Entry;
 
     /// A journal whose entries have these lengths, and wait for an absent array. Room is short.
     fn journal(entries: &[u64]) -> Journal {

@@ -14,7 +14,7 @@ use crate::io::state::op::Op;
 use crate::io::state::ops::Ops;
 use crate::journal::devices::notice_journal;
 use crate::journal::reservation::{in_session, keeps_entries, may_make_room};
-use crate::journal::round::{Round, RoundPlan};
+use crate::journal::tail_flushes::{Round, RoundPlan};
 use crate::planted::{Flaw, Planted};
 
 /// Delay after a failed flush.
@@ -306,7 +306,7 @@ mod tests {
     use openraid_format::{JournalArray, JournalArrayState, Uuid};
 
     use super::*;
-    use crate::journal::log::Entry;
+    use crate::journal::log_entries::Entry;
 
     /// A journal with a ring of 8192 sectors and `entries` durable entries of 1024 sectors, which nothing needs.
     fn with_entries(entries: u64) -> Journal {

@@ -9,7 +9,7 @@ use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Nanos, Sectors, SetId, 
 
 use super::devices::{Device, DeviceState};
 use super::join::JoinState;
-use super::log::Entry;
+use super::log_entries::Entry;
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::array::fixture::metadata;
@@ -22,7 +22,7 @@ use crate::geometry::shape::{Shape, Side};
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::state::command::JournalWrite;
 use crate::io::state::footprint::Extent;
-use crate::journal::lost::end_of_orphans;
+use crate::journal::journal_lost::end_of_orphans;
 use crate::journal::redo::fragments;
 use crate::journal::session::hurry_destage;
 use crate::journal::set_journal::{Demand, SetState, Share, Stage};

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::op::Partial;
 use crate::io::state::op::{Op, PartialParity};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// Size of the partial parity that one log takes in an area of this size; `None` if the area cannot be used with these
 /// blocks.

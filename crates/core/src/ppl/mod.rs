@@ -24,9 +24,9 @@
 //! consistent when it was written, so it does not replace a resync.
 
 pub(crate) mod area;
-pub(crate) mod log;
 pub(crate) mod recovery;
 mod slot_log;
+pub(crate) mod write_log;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -17,8 +17,9 @@ use super::{Redoing, SetPpl, StartStage};
 use crate::admin::AdminError;
 use crate::array::assemble::{Assembly, PplRedo};
 use crate::array::set::{Life, Set};
-use crate::array::set_start::{check_chunk, rows_max_of};
+use crate::array::set_start::rows_max_of;
 use crate::array::sets::Sets;
+use crate::array::suitable_drive::check_chunk;
 use crate::call::Call;
 use crate::geometry::shape::Side;
 use crate::io::state::command::Owner;
@@ -29,7 +30,7 @@ use crate::io::state::ops::Ops;
 use crate::io::state::search::Part;
 use crate::limits::{Limits, ZERO_REGION_BYTES};
 use crate::ppl::area::write_area;
-use crate::ppl::log::next_log_generation;
+use crate::ppl::write_log::next_log_generation;
 
 /// The logical block of a set, and the maximum number of rows of one of its operations. The block is the largest of
 /// its members' blocks and of the block in its superblock (Linux 6.19 and later).

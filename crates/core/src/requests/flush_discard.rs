@@ -2,7 +2,7 @@
 
 use openraid_units::{Sectors, SetId, SetLba};
 
-use crate::array::set::Member;
+use crate::array::member::Member;
 use crate::array::sets::Sets;
 use crate::call::Base;
 use crate::geometry::Geometry;

@@ -31,7 +31,7 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::events::RequestKind;
-use crate::geometry::units::unit_sectors;
+use crate::geometry::cache_units::unit_sectors;
 use crate::geometry::{Geometry, Split};
 use crate::io::state::footprint::{narrow, Columns, StripeRows};
 use crate::io::state::op::{HostRange, Op, OpPayload};

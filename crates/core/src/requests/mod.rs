@@ -6,17 +6,17 @@
 //! operation.
 
 pub(crate) mod flush_discard;
+pub(crate) mod frame_shortage;
 pub(crate) mod gather;
 pub(crate) mod piece;
-pub(crate) mod progress;
-mod queues;
+mod piece_queues;
+mod piece_waits;
 pub(crate) mod request;
+pub(crate) mod request_life;
 mod split_piece;
-pub(crate) mod starved;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transfer;
-mod waits;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -34,8 +34,8 @@ use gather::Gathers;
 #[cfg(test)]
 use piece::{Cut, PieceData};
 use piece::{Piece, RowProgress};
-use progress::Request;
-use queues::PieceQueues;
+use piece_queues::PieceQueues;
+use request::Request;
 
 /// See the module header.
 #[derive(Debug)]

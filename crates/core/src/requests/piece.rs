@@ -1,10 +1,10 @@
-//! Pieces of host requests: their states. `request.rs` and `split_piece.rs` do the work on them.
+//! Pieces of host requests: their states. `request_life.rs` and `split_piece.rs` do the work on them.
 
 use core::fmt;
 use openraid_units::{Bytes, PoolOffset, Sectors, SetId, SetLba};
 
 use crate::actions::ReplyStatus;
-use crate::array::epoch::Epoch;
+use crate::array::op_epochs::Epoch;
 use crate::frames::Run;
 use crate::geometry::shape::Side;
 use crate::geometry::Split;

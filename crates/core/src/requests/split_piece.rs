@@ -1,6 +1,6 @@
 //! From a piece of a host request to operations.
 //!
-//! A request is cut twice. `request.rs` cuts it into pieces, which have frames and payload. This file cuts a piece into
+//! A request is cut twice. `request_life.rs` cuts it into pieces, which have frames and payload. This file cuts a piece into
 //! operations. Each of them stays inside one exclusion unit: a stripe of a parity set, or 1 MiB of any other set. One
 //! call makes one operation, and pieces take turns, so that a large request does not delay others. Each part of a piece
 //! is first offered to the cache, which takes it, makes the piece wait, or lets it pass. A part that passes becomes an
@@ -9,7 +9,7 @@
 
 use openraid_units::{Sectors, SetId, SetLba};
 
-use crate::array::epoch::Epoch;
+use crate::array::op_epochs::Epoch;
 use crate::array::sets::Sets;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;

@@ -4,8 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, ArrayOffset, BlockSize, Instant, Nanos, Sectors, SetId, Token};
 
-use super::request::NextPiece;
-use super::starved::Starved;
+use super::frame_shortage::Starved;
+use super::request_life::NextPiece;
 use super::transfer::TransferEnd;
 use super::Requests;
 use crate::actions::{Actions, Direction, ReplyStatus};

@@ -2,7 +2,7 @@
 
 use super::{equal, mirror, CHUNK};
 use openraid_core::geometry::{Fragment, Geometry, GeometryError, Level, Mirror, SetSpec};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 use std::collections::BTreeMap;
 

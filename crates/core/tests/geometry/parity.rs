@@ -2,7 +2,7 @@
 
 use super::{equal, parity, CHUNK};
 use openraid_core::geometry::{Level, Parity, Rotation, StripeRole};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot, StripeIndex};
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::{striped, unequal};
 use openraid_core::geometry::{Fragment, Geometry, GeometryError, Level, Linear, SetSpec, Striped};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! md's superblocks record that a member left, but not why. So the registry has the reason. A member whose
-//! errors a removal follows has vanished: `core/src/array/member.rs :: lose_member`.
+//! errors a removal follows has vanished: `core/src/array/member_failure.rs :: lose_member`.
 
 use openraid_core::reason::FailReason;
 use serde::{Deserialize, Serialize};

@@ -3,10 +3,10 @@
 //! md copies entries from member to member when a rebuild meets one. So one bad cable can leave equal logs on several
 //! drives that have no bad sector.
 
-use openraid_core::array::assemble::Membership;
+use openraid_core::array::membership::Membership;
 use openraid_core::array::BadRange;
 use openraid_core::geometry::{Geometry, Mirror, Parity, StripeRole};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_format::FeatureMap;
 use openraid_runtime::member::ProbedMember;
 use openraid_status::shell::{command, command_with};

@@ -1,7 +1,8 @@
 //! The two halves of a split array: each ran without the other, so a person must choose the one that is served
 //! ([decision](../../../../docs/decisions/array-start.md#split-arrays)).
 
-use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
+use openraid_core::array::assemble::{self, AssembleOptions, Candidate};
+use openraid_core::array::membership::Membership;
 use openraid_format::Superblock;
 use openraid_runtime::member::ProbedMember;
 use openraid_status::shell::command;

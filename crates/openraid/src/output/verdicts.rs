@@ -1,6 +1,6 @@
 //! Verdicts on members that are not served (`examine`, `scan`, `doctor`, `assemble`), as text and as JSON.
 
-use openraid_core::array::assemble::Membership;
+use openraid_core::array::membership::Membership;
 use openraid_format::DeviceFlags;
 use openraid_runtime::member::{DeviceNames, ProbedMember};
 use openraid_status::VerdictWord;

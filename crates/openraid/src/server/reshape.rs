@@ -28,7 +28,7 @@ use crate::members::{options, spec};
 use crate::on_disk::sets;
 use crate::output::shape as text;
 use crate::words;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 
 /// Bytes a second of a rotating drive, and of another one, for a plan: reads and writes of a member take turns on a rotating drive.
 const ROTATING_RATE: u64 = 150_000_000;

@@ -9,7 +9,7 @@ use openraid_core::admin::{
 };
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::reason::FailReason;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_format::{DeviceFlags, FeatureMap, MdLevel, Superblock};
 use openraid_runtime::member::DeviceNames;
 use openraid_runtime::service::{ArrayView, DriveView, PathState, ServiceStatus, StartedArray};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::request_steps::{OpName, Step, StepEvent, StepOwner, StepSubject};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::{Instant, Sectors};
 
 use super::model::{StepKind, StepModel, StoryModel};

@@ -4,7 +4,7 @@ use openraid_core::actions::{DriveOp, JobKind, ReplyStatus};
 use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::request_steps::{StepPlace, Work};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::{Bytes, DriveId, DriveLba, Sectors, Slot};
 
 use super::model::StepKind;

@@ -29,7 +29,7 @@ use crate::server::members::check_free;
 use crate::server::view::{survives_losses, unprotected};
 use crate::words::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::words::{self, from_md, layout_text};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_status::shell::{command, command_with};
 
 /// The new array, or the one that would be made.

@@ -4,7 +4,8 @@
 //! a degraded span provides it as a healthy one does.
 
 use openraid_core::admin::AdminCommand;
-use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
+use openraid_core::array::assemble::{self, AssembleOptions, Candidate};
+use openraid_core::array::membership::Membership;
 use openraid_format::{DeviceRole, JournalArrayState, MdLevel, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, Sectors};
 

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 mod change;
 
 use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
-use openraid_core::array::assemble::{Assembly, Membership};
+use openraid_core::array::assemble::Assembly;
+use openraid_core::array::membership::Membership;
 use openraid_core::geometry::{Geometry, StripeRole};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_format::{DeviceRole, PplPlace, SetName, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 

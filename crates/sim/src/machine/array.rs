@@ -5,12 +5,13 @@
 
 use openraid_core::actions::{Actions, JobKind};
 use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
-use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Candidate, Membership, PlannedMember};
+use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Candidate, PlannedMember};
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
+use openraid_core::array::membership::Membership;
 use openraid_core::array::reshape_plan::{plan_reshape, PlanKind, Present};
 use openraid_core::events::{Completion, DriveInfo, ParityVerdict};
 use openraid_core::journal::JournalState;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_core::Controller;
 use openraid_format::{
     DeviceRole, MdLevel, MemberPlacement, MinorVersion, PlacementRequest, SetName, ShapeFields, Superblock, Timestamp,

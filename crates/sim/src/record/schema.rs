@@ -5,14 +5,15 @@ use openraid_core::admin::{
     WriteCache,
 };
 use openraid_core::array::assemble::{
-    layout_of, Assembly, FoundMark, Membership, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo,
+    layout_of, Assembly, FoundMark, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo,
 };
+use openraid_core::array::membership::Membership;
 use openraid_core::array::used_size::UsedSize;
 use openraid_core::array::BadRange;
+use openraid_core::check_results::ScrubMode;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, ParityVerdict, RequestKind};
 use openraid_core::limits::Limits;
-use openraid_core::scrub::ScrubMode;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_format::{
     BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, DeviceRole, FeatureMap, JournalReached,
     JournalRecord, JournalSuperblock, LogPlace, MdLevel, MinorVersion, Reshape, RingSector, RoleTable, SetName,

@@ -4,10 +4,10 @@
 use crate::support::{seeds, Case};
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health, MirrorRead, Policy, WriteCache};
+use openraid_core::check_results::ScrubMode;
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Geometry;
 use openraid_core::limits::Limits;
-use openraid_core::scrub::ScrubMode;
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;

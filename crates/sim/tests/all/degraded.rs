@@ -5,7 +5,7 @@ use crate::support::{seeds, soak, Case};
 use openraid_core::admin::{Health, MemberState};
 use openraid_core::events::DriveError;
 use openraid_core::geometry::Level;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{ArrayShape, Loss, Random, Rig, RigOptions};
 use openraid_units::{DriveLba, Slot};

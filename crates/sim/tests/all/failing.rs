@@ -4,7 +4,8 @@
 use crate::support::journalled::{attach_journal, limits_with_journal, protect, JOURNAL};
 use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
-use openraid_core::array::assemble::{self, AssembleOptions, Membership};
+use openraid_core::array::assemble::{self, AssembleOptions};
+use openraid_core::array::membership::Membership;
 use openraid_core::events::DriveError;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;

@@ -3,10 +3,10 @@
 use crate::support::{seeds, Case};
 use openraid_core::actions::{Notice, NoticeKind, ReplyStatus};
 use openraid_core::admin::{AdminCommand, Health, MemberState};
+use openraid_core::check_results::{ScrubMode, ScrubOutcome};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Geometry;
 use openraid_core::reason::FailReason;
-use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_sim::drive::{Defect, Silent, Trap};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::Members;

@@ -4,10 +4,10 @@
 use crate::support::Case;
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health, MemberState, MemberStatus};
+use openraid_core::check_results::ScrubMode;
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::limits::{Limits, SEARCH_COMMANDS_MAX};
-use openraid_core::scrub::ScrubMode;
 use openraid_sim::drive::Defect;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::RigOptions;

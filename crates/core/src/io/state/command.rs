@@ -8,7 +8,7 @@ use crate::actions::{Data, DriveCommand, DriveOp, IoClass};
 use crate::frames::Run;
 use crate::request_steps::StepEvent;
 use crate::slab::{Key, NONE};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// The owner of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! The queues of a drive, its *channel*: the order of commands to it, with a depth limit and a time limit.
 //!
 //! Commands beyond the depth limit wait here, by class: metadata first, then commands that hosts wait for, then the
-//! rest. Within a class, a rotating drive is served upwards by position ([`Elevator`]) if the set's policy says so; any
+//! rest. Within a class, a rotating drive is served upwards by position ([`SortedQueue`]) if the set's policy says so; any
 //! other drive is served in order of arrival. While hosts read from a drive, destage has few commands there, unless a
 //! write waits for destage; its other commands wait here.
 //!
@@ -28,7 +28,7 @@ use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::AdminError;
 use crate::events::DriveInfo;
 use crate::io::state::command::{ChannelCommand, Owner};
-use crate::io::state::elevator::{Elevator, Node};
+use crate::io::state::sorted_queue::{Node, SortedQueue};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
 use crate::occupancy::{Occupancy, Occupied};
 use crate::planted::{Flaw, Planted};
@@ -134,7 +134,7 @@ struct CommandQueue {
     list: List,
     count: u32,
     /// By position, if the drive is served so.
-    elevator: Elevator,
+    sorted: SortedQueue,
 }
 
 /// Time within which a host that read from a drive is expected to read from it again: a few random reads of a rotating
@@ -247,10 +247,10 @@ impl Channel {
             return;
         }
         for queue in &mut self.queues {
-            queue.elevator = Elevator::EMPTY;
+            queue.sorted = SortedQueue::EMPTY;
             let mut index = queue.list.head;
             while on && index != NONE {
-                queue.elevator.insert(nodes, index, commands[index].lba);
+                queue.sorted.insert(nodes, index, commands[index].lba);
                 index = commands[index].next;
             }
         }
@@ -261,7 +261,7 @@ impl Channel {
         queue.list.push(commands, index);
         queue.count += 1;
         if self.sorting {
-            queue.elevator.insert(nodes, index, commands[index].lba);
+            queue.sorted.insert(nodes, index, commands[index].lba);
         }
         self.queued += 1;
     }
@@ -271,7 +271,7 @@ impl Channel {
         queue.list.remove(commands, index);
         queue.count -= 1;
         if self.sorting {
-            queue.elevator.remove(nodes, index);
+            queue.sorted.remove(nodes, index);
         }
         self.queued -= 1;
     }
@@ -310,11 +310,11 @@ impl Channel {
         if !self.sorting {
             return Some(queue.list.head);
         }
-        let next = queue.elevator.next_from(nodes, self.position)?;
+        let next = queue.sorted.next_from(nodes, self.position)?;
         if place != HOSTS || queue.count < ALONG_FROM || gives_way {
             return Some(next);
         }
-        let along = self.queues[DESTAGE].elevator.next_from(nodes, self.position);
+        let along = self.queues[DESTAGE].sorted.next_from(nodes, self.position);
         let way = |index: u32| commands[index].lba.get().wrapping_sub(self.position.get());
         Some(along.filter(|along| way(*along) < way(next)).unwrap_or(next))
     }
@@ -335,7 +335,7 @@ struct Parked {
 pub(crate) struct Channels {
     drives: Vec<Option<Channel>>,
     pub(in crate::io) commands: Slab<ChannelCommand>,
-    /// For each place of that table, the elevator's node of a waiting command.
+    /// For each place of that table, the sorted queue's node of a waiting command.
     nodes: Vec<Node>,
     /// Bytes of waiting metadata commands, which must outlive the actions in which they were made.
     parked: Slab<Parked>,
@@ -459,7 +459,7 @@ impl Channels {
                     issued: 0,
                     quarantined: 0,
                     queued: 0,
-                    queues: [CommandQueue { list: List::EMPTY, count: 0, elevator: Elevator::EMPTY }; QUEUES],
+                    queues: [CommandQueue { list: List::EMPTY, count: 0, sorted: SortedQueue::EMPTY }; QUEUES],
                     out: List::EMPTY,
                     of_class: [0; IoClass::COUNT],
                     passes: 0,

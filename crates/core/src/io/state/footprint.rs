@@ -12,7 +12,7 @@ use crate::io::state::op::{Op, OpKind, OpPayload};
 use crate::io::state::plan::StripeView;
 use crate::io::state::search::Part;
 use crate::limits::REGION_SECTORS;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// The sectors of an operation, by form.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! The estimated positions of the heads of a set's members, and the streams that are read from them.
 
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use alloc::vec::Vec;
 use openraid_units::{Sectors, SetLba, Slot};
 

@@ -20,7 +20,7 @@ use core::fmt;
 use openraid_units::{PoolOffset, SetId, Slot};
 
 use crate::actions::ReplyStatus;
-use crate::array::epoch::Epoch;
+use crate::array::op_epochs::Epoch;
 use crate::events::ParityVerdict;
 use crate::frames::Run;
 use crate::io::state::footprint::{Extent, Footprint, Stretch, StripeRows};
@@ -28,7 +28,7 @@ use crate::io::state::log_room::LogRoom;
 use crate::io::state::plan::WriteMethod;
 use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 pub(crate) use data::{
     BackgroundData, DestageData, EdgeReads, Edges, EntryState, KindData, MoveData, Outcome, PartialParity, RedoData,
@@ -88,7 +88,7 @@ pub(crate) enum Phase {
     Computing(Computation),
     /// Waits until the intent to write is durable.
     Logging,
-    /// Writes parity, and data only after that: see [`refit`](crate::io::steps::refit).
+    /// Writes parity, and data only after that: see [`refit`](crate::io::steps::refit_parity).
     WritingParity,
     /// Writes.
     Writing,
@@ -539,7 +539,7 @@ impl Op {
     }
 
     /// Does it rewrite a range that could not be read?
-    pub(crate) fn is_repair(&self) -> bool {
+    pub(crate) fn is_sector_rewrite(&self) -> bool {
         self.kind == OpKind::Rebuild && self.background().task.is_none()
     }
 

@@ -13,7 +13,7 @@ use crate::io::state::heads::MirrorReads;
 use crate::io::state::lock::{LockRange, Locks};
 use crate::io::state::op::Op;
 use crate::io::state::wait::Wait;
-use crate::per::PerSet;
+use crate::per_set::PerSet;
 use crate::slab::{Key, Queue, Slab};
 
 /// Number of operations reserved for other operations.

@@ -17,7 +17,7 @@
 
 use crate::admin::PartialWritePolicy;
 use crate::reason::Reason;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use openraid_units::Slot;
 
 /// The members of one stripe by role, and their condition for the rows in work.

@@ -4,7 +4,7 @@ use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::state::footprint::Columns;
 use crate::io::state::op::{Op, OpPayload};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
 /// The places of the bytes of the rows in work, computed once for all slots: buffers in the operation's work frames,

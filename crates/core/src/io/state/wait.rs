@@ -4,7 +4,7 @@
 //! queue of ready operations. In debug builds the engine checks, whenever it comes to rest, that no operation waits for
 //! a condition that is already met: otherwise a wake-up was forgotten, and the operation might wait forever.
 
-use crate::array::changes::{Change, Changes};
+use crate::array::awaited_changes::{Change, Changes};
 use crate::reason::Reason;
 
 macro_rules! waits {

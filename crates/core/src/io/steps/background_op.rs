@@ -8,7 +8,7 @@ use openraid_units::{Sectors, SetLba};
 use crate::actions::{JobColumn, JobKind, NoticeKind};
 use crate::admin::MemberState;
 use crate::array::sets::Sets;
-use crate::background::scrub::{note_repaired, note_uncompared};
+use crate::background::check_task::{note_repaired, note_uncompared};
 use crate::geometry::StripeRole;
 use crate::io::state::ended::{EndedOps, OpReport, Past};
 use crate::io::state::job::Job;
@@ -16,10 +16,10 @@ use crate::io::state::op::{Computation, Op, OpKind, Phase};
 use crate::io::steps::background_plan::{is_obsolete, member_place, plan_of_background, rows_at, written_from};
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
-use crate::io::steps::row::weight_of;
+use crate::io::steps::row_op::weight_of;
 use crate::io::steps::step::hold_for_commands;
 use crate::reason::FailReason;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// After a resync overwrites copies, drop the cached range: the cache may hold data of a copy that has just been
 /// overwritten (hosts read whichever copy was readable first).
@@ -235,7 +235,7 @@ impl OpIo<'_> {
             }
             _ => {}
         }
-        if op.is_repair() && !op.background().is_rewrite && !op.plan.write.is_empty() && !op.has_failed() {
+        if op.is_sector_rewrite() && !op.background().is_rewrite && !op.plan.write.is_empty() && !op.has_failed() {
             for slot in op.background().remade {
                 let set = self.sets.get(op.set);
                 if let Some(place) = set.place(slot).member() {

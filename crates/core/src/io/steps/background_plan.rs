@@ -1,15 +1,12 @@
-//! Plans of background work: which members a part of a unit reads, recovers and writes, and what a comparison says of them.
+//! Plans of background work: which members a part of a unit reads, recovers and writes.
 
-use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
+use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
-use crate::actions::{Actions, JobColumn};
 use crate::array::sets::Sets;
-use crate::events::ParityVerdict;
 use crate::geometry::Geometry;
 use crate::io::state::op::{Op, OpKind, Plan};
 use crate::io::state::plan::plan_recovery;
-use crate::io::steps::row::weight_of;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// A plan for the rows in work that avoids the parts that are known to be unreadable.
 pub(crate) fn plan_of_background(sets: &Sets, op: &Op) -> Option<Plan> {
@@ -21,13 +18,13 @@ pub(crate) fn plan_of_background(sets: &Sets, op: &Op) -> Option<Plan> {
     // recorded as bad, are rewritten.
     let (lo, hi) = op.part().range();
     let is_large = hi - lo > sets.get(op.set).rows_max() && !is_recorded_bad(sets, op);
-    if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
+    if op.is_sector_rewrite() && is_large && !op.background().remade.intersects(op.excluded) {
         return Some(Plan { read: op.background().remade, ..Plan::default() });
     }
     let plan = if op.is_by_rows() { plan_rows(sets, op) } else { plan_copies(sets, op) };
     plan.or_else(|| {
         // No other member has the data. Perhaps only some of it is bad: try what the member itself returns.
-        let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
+        let untried = op.is_sector_rewrite() && !op.background().remade.intersects(op.excluded);
         untried.then_some(Plan { read: op.background().remade, ..Plan::default() })
     })
 }
@@ -78,7 +75,7 @@ fn plan_rows(sets: &Sets, op: &Op) -> Option<Plan> {
             if op.background().replace && op.background().remade.minus(view.readable).is_empty() {
                 return Some(Plan { read: op.background().remade, write: op.background().remade, ..Plan::default() });
             }
-            if op.is_repair() && !view.trusted && !op.background().remade.intersects(op.excluded) {
+            if op.is_sector_rewrite() && !view.trusted && !op.background().remade.intersects(op.excluded) {
                 // Parity may not match, so only the unreadable rows are recovered from it.
                 return Some(Plan { read: op.background().remade, ..Plan::default() });
             }
@@ -175,69 +172,10 @@ pub(super) fn written_from(sets: &Sets, op: &Op, slot: Slot) -> Slot {
 }
 
 /// The first of the copies that were read, in the order in which hosts read them.
-fn first_copy(sets: &Sets, op: &Op) -> Slot {
+pub(super) fn first_copy(sets: &Sets, op: &Op) -> Slot {
     let mirror = op.mirror(sets.get(op.set));
     let mut copies = mirror.copies(rows_at(op));
     copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot
-}
-
-/// Add the data columns (or copies) among `slots`, in their buffers from `from` on, to the job. Returns P and Q.
-pub(super) fn check_columns(
-    sets: &Sets,
-    op: &Op,
-    from: Bytes,
-    slots: SlotSet,
-    actions: &mut Actions,
-) -> (Option<PoolOffset>, Option<PoolOffset>) {
-    if !op.is_by_rows() {
-        for (number, slot) in (0..).zip(slots) {
-            let at = op.buffer(slot) + from;
-            actions.columns.push(JobColumn { index: number, at, old: at });
-        }
-        return (None, None);
-    }
-    let view = op.stripe_view(sets.get(op.set));
-    for slot in view.data & slots {
-        let at = op.buffer(slot) + from;
-        actions.columns.push(JobColumn { index: weight_of(sets, op, slot), at, old: at });
-    }
-    let parity = |slot: Slot| slots.contains(slot).then(|| op.buffer(slot) + from);
-    (parity(view.p), view.q.and_then(parity))
-}
-
-/// The slots with redundant data: parity, or all copies but the first.
-pub(super) fn copies_of_data(sets: &Sets, op: &Op) -> SlotSet {
-    if op.is_by_rows() {
-        return op.stripe_view(sets.get(op.set)).parities() & op.plan.read;
-    }
-    op.plan.read.without(first_copy(sets, op))
-}
-
-/// The slot that disagrees, by the last verdict.
-pub(super) fn culprit(sets: &Sets, op: &Op) -> Option<Slot> {
-    if !op.plan.lost.is_empty() {
-        // Recovered data always matches one parity by itself, so any column could be wrong.
-        return None;
-    }
-    if !op.is_by_rows() {
-        return match op.verdict {
-            ParityVerdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
-            _ => None,
-        };
-    }
-    let view = op.stripe_view(sets.get(op.set));
-    match op.verdict {
-        ParityVerdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
-        // With P alone no slot can be named: any column could be wrong.
-        ParityVerdict::PWrong => view.q.map(|_| view.p),
-        ParityVerdict::QWrong => view.q,
-        ParityVerdict::Match | ParityVerdict::Unknown | ParityVerdict::Done | ParityVerdict::Checksum(_) => None,
-    }
-}
-
-/// The sector of the rows in work that is checked by itself.
-pub(super) fn checked_sector(op: &Op) -> u32 {
-    op.background().sector.expect("the rows are checked sector by sector")
 }
 
 #[cfg(test)]
@@ -245,11 +183,13 @@ mod tests {
     use super::*;
     use crate::array::consistency::Consistency;
     use crate::array::set::Set;
+    use crate::events::ParityVerdict;
     use crate::geometry::shape::Side;
     use crate::geometry::{Level, SetSpec};
     use crate::io::state::footprint::{Columns, Stretch, StripeRows};
     use crate::io::state::op::{BackgroundData, BackgroundKind, UnitRange};
     use crate::io::state::search::Part;
+    use crate::io::steps::compare_op::{copies_of_data, culprit};
     use crate::reason::FailReason;
     use openraid_units::{SetId, StripeIndex};
 

@@ -6,7 +6,7 @@
 //!                                       too many it fails
 //!  read     timeout, gone, protocol     fails                       another copy, recovery, or an error
 //!  write    any, member not needed      fails                       continues; the reply waits for the record
-//!  write    no space                    stays, see `room.rs`        parity or copies fit again (`refit.rs`,
+//!  write    no space                    stays: `lack_of_room.rs`    parity or copies fit again (`refit_parity.rs`,
 //!                                                                   `refit_copies.rs`), an error
 //!  redo     no space                    stays                       its backlog ends: the set waits for room
 //!  write    media, member needed        stays                       repeated once; then the same
@@ -22,7 +22,7 @@ use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetLba, Slo
 
 use crate::actions::{Data, DriveOp, NoticeKind, ReplyStatus};
 use crate::admin::MemberState;
-use crate::array::bad::DriveRange;
+use crate::array::bad_blocks::DriveRange;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::events::CommandError;
@@ -40,7 +40,7 @@ use crate::journal::Journal;
 use crate::limits::{SEARCH_WAYS, ZERO_SECTORS};
 use crate::planted::Flaw;
 use crate::reason::{FailReason, Reason};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// A range of a member, and the place of its bytes in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ pub(crate) enum CommandFailure {
 /// A range that could not be read must be rewritten, or recorded as lost.
 fn want_repair_of(sets: &mut Sets, op: &Op, command: &ChannelCommand) {
     let at = sets.get(command.set).member(command.member()).in_data(op.side(), command.lba);
-    sets.want_repair(command.set, (op.side(), command.slot), at, command.len);
+    sets.want_restored(command.set, (op.side(), command.slot), at, command.len);
 }
 
 /// The sectors of a command.
@@ -496,7 +496,7 @@ impl OpIo<'_> {
             OpKind::RowWrite | OpKind::RowDestage | OpKind::Write | OpKind::Destage | OpKind::Scrub => true,
             // The journal keeps its redos, and what a discard or a log lacks is not used: see `distrust_unwritten`.
             OpKind::Redo | OpKind::Discard | OpKind::Reparity => true,
-            OpKind::Rebuild => op.is_repair(),
+            OpKind::Rebuild => op.is_sector_rewrite(),
             OpKind::Resync => {
                 // The rest is made to agree, and this range is repaired when there is room.
                 let at = member.in_data(op.side(), command.lba);

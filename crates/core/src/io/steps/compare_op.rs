@@ -7,19 +7,79 @@
 //!                    the next rows                                                    what was corrected is written
 //! ```
 
-use openraid_units::{Bytes, Sectors, Slot};
+use openraid_units::{Bytes, PoolOffset, Sectors, Slot};
 
-use crate::actions::{JobColumn, JobKind};
-use crate::background::scrub::{note_mismatch, note_uncompared, scrub_mode};
+use crate::actions::{Actions, JobColumn, JobKind};
+use crate::array::sets::Sets;
+use crate::background::check_task::{note_mismatch, note_uncompared, scrub_mode};
+use crate::check_results::{MismatchRange, Remedy, ScrubMode};
 use crate::events::ParityVerdict;
 use crate::io::state::job::Job;
-use crate::io::state::op::{Computation, OpKind, Phase};
-use crate::io::steps::background_plan::{check_columns, checked_sector, copies_of_data, culprit, rows_at};
+use crate::io::state::op::{Computation, Op, OpKind, Phase};
+use crate::io::steps::background_plan::{first_copy, rows_at};
 use crate::io::steps::op_io::OpIo;
-use crate::io::steps::row::weight_of;
+use crate::io::steps::row_op::weight_of;
 use crate::planted::Flaw;
-use crate::scrub::{MismatchRange, Remedy, ScrubMode};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
+
+/// Add the data columns (or copies) among `slots`, in their buffers from `from` on, to the job. Returns P and Q.
+fn check_columns(
+    sets: &Sets,
+    op: &Op,
+    from: Bytes,
+    slots: SlotSet,
+    actions: &mut Actions,
+) -> (Option<PoolOffset>, Option<PoolOffset>) {
+    if !op.is_by_rows() {
+        for (number, slot) in (0..).zip(slots) {
+            let at = op.buffer(slot) + from;
+            actions.columns.push(JobColumn { index: number, at, old: at });
+        }
+        return (None, None);
+    }
+    let view = op.stripe_view(sets.get(op.set));
+    for slot in view.data & slots {
+        let at = op.buffer(slot) + from;
+        actions.columns.push(JobColumn { index: weight_of(sets, op, slot), at, old: at });
+    }
+    let parity = |slot: Slot| slots.contains(slot).then(|| op.buffer(slot) + from);
+    (parity(view.p), view.q.and_then(parity))
+}
+
+/// The slots with redundant data: parity, or all copies but the first.
+pub(super) fn copies_of_data(sets: &Sets, op: &Op) -> SlotSet {
+    if op.is_by_rows() {
+        return op.stripe_view(sets.get(op.set)).parities() & op.plan.read;
+    }
+    op.plan.read.without(first_copy(sets, op))
+}
+
+/// The slot that disagrees, by the last verdict.
+pub(super) fn culprit(sets: &Sets, op: &Op) -> Option<Slot> {
+    if !op.plan.lost.is_empty() {
+        // Recovered data always matches one parity by itself, so any column could be wrong.
+        return None;
+    }
+    if !op.is_by_rows() {
+        return match op.verdict {
+            ParityVerdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
+            _ => None,
+        };
+    }
+    let view = op.stripe_view(sets.get(op.set));
+    match op.verdict {
+        ParityVerdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
+        // With P alone no slot can be named: any column could be wrong.
+        ParityVerdict::PWrong => view.q.map(|_| view.p),
+        ParityVerdict::QWrong => view.q,
+        ParityVerdict::Match | ParityVerdict::Unknown | ParityVerdict::Done | ParityVerdict::Checksum(_) => None,
+    }
+}
+
+/// The sector of the rows in work that is checked by itself.
+fn checked_sector(op: &Op) -> u32 {
+    op.background().sector.expect("the rows are checked sector by sector")
+}
 
 impl OpIo<'_> {
     pub(super) fn start_check(&mut self, index: u32) {

@@ -20,14 +20,14 @@
 use openraid_units::SetId;
 
 use crate::actions::ReplyStatus;
-use crate::io::state::intent::{await_failure_marks, begin_write};
+use crate::io::state::gate_marks::{await_failure_marks, begin_write};
 use crate::io::state::op::{Op, OpKind, Phase};
 use crate::io::state::wait::Wait;
 use crate::io::state::wait::{Gate, Hindrance};
 use crate::io::steps::op_io::OpIo;
 use crate::journal::redo::logs_writes_of;
 use crate::planted::Flaw;
-use crate::ppl::log::record_write;
+use crate::ppl::write_log::record_write;
 use crate::reason::Reason;
 
 /// Open, or held by this wait.

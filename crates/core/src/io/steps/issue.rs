@@ -19,7 +19,7 @@ use crate::io::steps::op_io::OpIo;
 use crate::planted::Flaw;
 use crate::requests::Requests;
 use crate::slab::Key;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// Data that the commands of an operation have in common.
 #[derive(Clone, Copy, Debug)]

@@ -25,7 +25,7 @@ use crate::io::state::op::Op;
 use crate::io::steps::op_io::OpIo;
 use crate::reason::Reason;
 use crate::requests::Requests;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// Number of waiting commands for each copy from which the present position of a head does not predict its next one.
 pub(in crate::io) const LONG_QUEUE: u32 = 4;

@@ -8,8 +8,8 @@ use crate::io::state::plan::{plan_recovery, plan_write};
 use crate::io::steps::background_plan::{member_place, plan_of_background};
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::release_work;
-use crate::ppl::log::end_record;
-use crate::slots::SlotSet;
+use crate::ppl::write_log::end_record;
+use crate::slot_set::SlotSet;
 use openraid_units::Sectors;
 
 impl OpIo<'_> {
@@ -44,10 +44,10 @@ impl OpIo<'_> {
         }
         let op = self.ops[index];
         // A repair already knows its member.
-        let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
+        let known = if op.is_sector_rewrite() { op.background().remade } else { SlotSet::EMPTY };
         for slot in failed.minus(known) {
             let (at, len) = (member_place(self.sets, &op, slot), Sectors(u64::from(op.rows())));
-            self.sets.want_repair(op.set, (op.side(), slot), at, len);
+            self.sets.want_restored(op.set, (op.side(), slot), at, len);
         }
     }
 

@@ -31,12 +31,12 @@ use crate::io::state::footprint::Extent;
 use crate::io::state::job::Job;
 use crate::io::state::op::{Op, OpPayload, Outcome, PartialParity, Phase, Refitting};
 use crate::io::steps::command_errors::MemberRange;
-use crate::io::steps::extent::copies_alike;
+use crate::io::steps::extent_op::copies_alike;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::hold_for_commands;
 use crate::limits::MEMBERS_MAX;
 use crate::reason::{FailReason, Reason};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// The copies of a part of an extent, in the order in which hosts read them.
 struct Copies {

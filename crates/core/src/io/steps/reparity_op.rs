@@ -28,7 +28,7 @@ use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::{hold_for_commands, release_work};
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 fn redoing_of<'a>(sets: &'a Sets, op: &Op) -> &'a Redoing {
     let ppl = sets.get(op.set).ppl.as_ref().expect("it has logs");

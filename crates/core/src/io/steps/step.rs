@@ -4,14 +4,14 @@ use openraid_units::{Bytes, Sectors, Tag};
 
 use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
-use crate::background::pump::on_background_done;
+use crate::background::pump_set::on_background_done;
 use crate::cache::Cache;
 use crate::events::ParityVerdict;
 use crate::frames::Pool;
-use crate::geometry::units::unit_number;
+use crate::geometry::cache_units::unit_number;
 use crate::io::state::ended::{EndedFor, OpReport};
 use crate::io::state::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
-use crate::io::state::intent::end_write;
+use crate::io::state::gate_marks::end_write;
 use crate::io::state::op::{
     EdgeReads, Edges, HostRange, KindData, Op, OpKind, OpPayload, Outcome, Phase, WorkFrames, WorksFor,
 };
@@ -19,12 +19,12 @@ use crate::io::state::op_names::{is_traced, op_name, work_of};
 use crate::io::state::ops::Ops;
 use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
-use crate::io::steps::held::wake_for_room;
+use crate::io::steps::forgotten_waits::wake_for_room;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::redo_op::on_redone;
 use crate::io::steps::reparity_op::on_reparity_done;
 use crate::limits::FRAME_BYTES;
-use crate::ppl::log::end_record;
+use crate::ppl::write_log::end_record;
 use crate::reason::Reason;
 use crate::request_steps::{StepEvent, StepOwner, StepPlace, StepSubject};
 use crate::requests::Requests;

@@ -1,7 +1,7 @@
 //! New arrays by HTTP: planned, checked and made like `openraid create`, and served at once.
 
 use openraid_core::array::assemble::Assembly;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_format::MinorVersion;
 use openraid_management::{CommandResult, Creation, OfferModel, PlanModel};
 use openraid_runtime::member::{OpenedMember, ProbedMember};

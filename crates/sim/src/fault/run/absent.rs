@@ -2,7 +2,7 @@
 
 use openraid_core::admin::TaskKind;
 use openraid_core::array::assemble::{self, AssembleOptions};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, Slot};
 

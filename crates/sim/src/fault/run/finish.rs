@@ -1,8 +1,8 @@
 //! The end of a run: all faults are repaired as far as possible, and the result is judged.
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
+use openraid_core::check_results::ScrubMode;
 use openraid_core::events::RequestKind;
-use openraid_core::scrub::ScrubMode;
 use openraid_units::DriveId;
 
 use super::{Run, RunResult};

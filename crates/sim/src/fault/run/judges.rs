@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use openraid_core::admin::{AdminCommand, Health, MemberState, ReshapeStage};
+use openraid_core::check_results::{ScrubMode, ScrubOutcome};
 use openraid_core::geometry::Geometry;
-use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_format::{Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 

@@ -2,9 +2,9 @@
 
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health};
+use openraid_core::check_results::ScrubMode;
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::{Geometry, Mirror};
-use openraid_core::scrub::ScrubMode;
 use openraid_format::superblock_lba;
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 

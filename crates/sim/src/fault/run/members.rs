@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
 use openraid_core::events::DriveError;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::{DriveId, Nanos, Slot};
 
 use super::{Run, RunResult};

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use openraid_core::admin::{AdminCommand, AdminOutcome, Health, MemberState, MemberStatus, Session, TaskKind};
-use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Membership};
+use openraid_core::array::assemble::{self, AssembleOptions, Assembly};
+use openraid_core::array::membership::Membership;
 use openraid_core::events::RequestKind;
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use super::journal::BeginResult;

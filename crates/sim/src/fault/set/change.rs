@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use openraid_core::admin::{ArrayStatus, MemberState, MemberStatus, TaskKind};
 use openraid_core::geometry::{Geometry, Level, Parity, SetSpec};
-use openraid_core::slots::SlotSet;
+use openraid_core::slot_set::SlotSet;
 use openraid_format::{ReshapeDirection, ShapeFields, Superblock};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 

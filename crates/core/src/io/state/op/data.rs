@@ -7,7 +7,7 @@ use super::OpKind;
 use crate::actions::ReplyStatus;
 use crate::frames::Run;
 use crate::reason::Reason;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// The blocks that a write covers only in part. Their other bytes are read first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

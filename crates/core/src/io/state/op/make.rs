@@ -7,7 +7,7 @@ use super::{
 };
 use crate::geometry::shape::Side;
 use crate::io::state::footprint::{Extent, Footprint, MemberExtent, Stretch, StripeRows};
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 /// The sectors of a read, a write or a discard.
 #[derive(Clone, Debug)]
@@ -209,7 +209,7 @@ mod tests {
         let works = kinds.map(|kind| Op::in_background(kind, SetId(0), UnitRange::Rows(rows()), background));
         assert_eq!(works.map(|op| op.kind()), [OpKind::Rebuild, OpKind::Resync, OpKind::Scrub]);
         assert!(works.iter().all(|op| op.is_background() && op.background().corrected() == 0));
-        assert!(works[0].is_repair(), "it belongs to no task");
+        assert!(works[0].is_sector_rewrite(), "it belongs to no task");
         assert_eq!(Op::reparity(SetId(0), rows(), Slot(2)).parity_slot(), Slot(2));
         let ends =
             [Op::flush(SetId(0)).for_request(7), Op::read_for(9, SetId(0), HostRange::Rows(rows()), OpPayload::None)];

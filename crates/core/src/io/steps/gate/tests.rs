@@ -28,7 +28,7 @@ use crate::io::steps::gate::open_if;
 use crate::io::steps::op_io::OpIo;
 use crate::journal::set_journal::{Demand, SetState, Share};
 use crate::limits::Limits;
-use crate::slots::SlotSet;
+use crate::slot_set::SlotSet;
 
 const SET: SetId = SetId(0);
 /// The waits in the order of their rules.

@@ -11,7 +11,7 @@ use super::*;
 use crate::actions::Actions;
 use crate::actions::{DriveCommand, DriveOp, JobKind, ReplyStatus};
 use crate::array::active_mark::Intent;
-use crate::array::changes::Change;
+use crate::array::awaited_changes::Change;
 use crate::array::fixture::metadata;
 use crate::array::set::Set;
 use crate::controller::Controller;
