@@ -1,13 +1,37 @@
-//! A chain of descriptors that was copied from a ring: bytes to read, then bytes to write.
+//! The chain of descriptors of a request: followed through the table of a ring, or through a table of its own. First come bytes to
+//! read, then bytes to write.
 
-use crate::memory::{GuestMemory, SharedBytes};
+use crate::bytes::{le16, le32, le64};
+use crate::limits::CHAIN_DESCRIPTORS_MAX;
+use crate::memory::{GuestMemory, GuestPlace, SharedBytes};
 use crate::violation::RingFault;
+
+/// Bytes of a descriptor.
+pub const DESCRIPTOR_BYTES: u64 = 16;
+/// Flags of descriptors.
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
+
+#[derive(Clone, Copy)]
+struct Descriptor {
+    at: u64,
+    len: u32,
+    flags: u16,
+    next: u16,
+}
+
+impl Descriptor {
+    fn of(bytes: &[u8; 16]) -> Self {
+        Self { at: le64(bytes, 0), len: le32(bytes, 8), flags: le16(bytes, 12), next: le16(bytes, 14) }
+    }
+}
 
 /// A range of guest memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ChainSpan {
-    pub at: u64,
-    pub len: u32,
+struct ChainSpan {
+    at: u64,
+    len: u32,
 }
 
 /// The ranges of a request.
@@ -20,7 +44,56 @@ pub struct Chain {
 }
 
 impl Chain {
-    pub fn add(&mut self, span: ChainSpan, is_writable: bool) -> Result<(), RingFault> {
+    /// Follow the descriptors from this head of a ring's table to their end. Each descriptor is copied once.
+    pub fn walk<M: SharedBytes>(
+        memory: &GuestMemory<M>,
+        descriptors: GuestPlace,
+        ring_entries: u16,
+        head: u16,
+    ) -> Result<Self, RingFault> {
+        let mut chain = Self::default();
+        let mut table: Option<(u64, u16)> = None;
+        let (mut number, mut seen) = (head, 0);
+        loop {
+            let mut bytes = [0; 16];
+            let entries = table.map_or(ring_entries, |(_, entries)| entries);
+            if number >= entries {
+                return Err(RingFault::NoDescriptor(number));
+            }
+            let offset = DESCRIPTOR_BYTES * u64::from(number);
+            match table {
+                None => memory.read_at(descriptors, offset, &mut bytes),
+                Some((at, _)) => {
+                    memory.read(at.checked_add(offset).ok_or(RingFault::Unmapped(at))?, &mut bytes)?;
+                }
+            }
+            let descriptor = Descriptor::of(&bytes);
+            if descriptor.flags & INDIRECT != 0 {
+                let count = u64::from(descriptor.len) / DESCRIPTOR_BYTES;
+                let is_whole = u64::from(descriptor.len) == count * DESCRIPTOR_BYTES && count > 0;
+                // A table is the end of its chain here, as guests make it.
+                if table.is_some() || !is_whole || descriptor.flags & NEXT != 0 {
+                    return Err(RingFault::Table(descriptor.len));
+                }
+                let count = count.min(u64::from(u16::MAX));
+                table = Some((descriptor.at, u16::try_from(count).expect("just limited")));
+                number = 0;
+                continue;
+            }
+            seen += 1;
+            if seen > CHAIN_DESCRIPTORS_MAX {
+                return Err(RingFault::ChainTooLong);
+            }
+            memory.check(descriptor.at, u64::from(descriptor.len))?;
+            chain.add(ChainSpan { at: descriptor.at, len: descriptor.len }, descriptor.flags & WRITE != 0)?;
+            if descriptor.flags & NEXT == 0 {
+                return Ok(chain);
+            }
+            number = descriptor.next;
+        }
+    }
+
+    fn add(&mut self, span: ChainSpan, is_writable: bool) -> Result<(), RingFault> {
         let (spans, bytes) = match is_writable {
             true => (&mut self.writable, &mut self.writable_bytes),
             false if self.writable.is_empty() => (&mut self.readable, &mut self.readable_bytes),

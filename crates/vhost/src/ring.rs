@@ -7,21 +7,14 @@
 
 use std::sync::atomic::{fence, Ordering};
 
-use crate::bytes::{le16, le32, le64};
-use crate::chain::{Chain, ChainSpan};
-use crate::limits::CHAIN_DESCRIPTORS_MAX;
+use crate::chain::{Chain, DESCRIPTOR_BYTES};
 use crate::memory::{GuestMemory, GuestPlace, SharedBytes};
 use crate::violation::{MessageViolation, RingFault};
 
-const DESCRIPTOR_BYTES: u64 = 16;
 const USED_BYTES: u64 = 8;
 /// Place of the index in both rings, and of their first entry.
 const INDEX: u64 = 2;
 const ENTRIES: u64 = 4;
-/// Flags of descriptors.
-const NEXT: u16 = 1;
-const WRITE: u16 = 2;
-const INDIRECT: u16 = 4;
 /// A flag of the available ring: the guest wants no event.
 const NO_INTERRUPT: u16 = 1;
 
@@ -48,20 +41,6 @@ pub struct VirtRing {
     used_index: u16,
     /// The used index at the last look whether the guest wants an event.
     looked: u16,
-}
-
-#[derive(Clone, Copy)]
-struct Descriptor {
-    at: u64,
-    len: u32,
-    flags: u16,
-    next: u16,
-}
-
-impl Descriptor {
-    fn of(bytes: &[u8; 16]) -> Self {
-        Self { at: le64(bytes, 0), len: le32(bytes, 8), flags: le16(bytes, 12), next: le16(bytes, 14) }
-    }
 }
 
 /// The places of a ring's parts.
@@ -145,48 +124,9 @@ impl VirtRing {
         memory.load_u16(self.available, INDEX) != self.next
     }
 
-    /// The chain of descriptors that begins at this head. Each descriptor is copied once.
+    /// The chain of descriptors that begins at this head.
     pub fn chain<M: SharedBytes>(&self, memory: &GuestMemory<M>, head: u16) -> Result<Chain, RingFault> {
-        let mut chain = Chain::default();
-        let mut table: Option<(u64, u16)> = None;
-        let (mut number, mut seen) = (head, 0);
-        loop {
-            let mut bytes = [0; 16];
-            let entries = table.map_or(self.entries, |(_, entries)| entries);
-            if number >= entries {
-                return Err(RingFault::NoDescriptor(number));
-            }
-            let offset = DESCRIPTOR_BYTES * u64::from(number);
-            match table {
-                None => memory.read_at(self.descriptors, offset, &mut bytes),
-                Some((at, _)) => {
-                    memory.read(at.checked_add(offset).ok_or(RingFault::Unmapped(at))?, &mut bytes)?;
-                }
-            }
-            let descriptor = Descriptor::of(&bytes);
-            if descriptor.flags & INDIRECT != 0 {
-                let count = u64::from(descriptor.len) / DESCRIPTOR_BYTES;
-                let is_whole = u64::from(descriptor.len) == count * DESCRIPTOR_BYTES && count > 0;
-                // A table is the end of its chain here, as guests make it.
-                if table.is_some() || !is_whole || descriptor.flags & NEXT != 0 {
-                    return Err(RingFault::Table(descriptor.len));
-                }
-                let count = count.min(u64::from(u16::MAX));
-                table = Some((descriptor.at, u16::try_from(count).expect("just limited")));
-                number = 0;
-                continue;
-            }
-            seen += 1;
-            if seen > CHAIN_DESCRIPTORS_MAX {
-                return Err(RingFault::ChainTooLong);
-            }
-            memory.check(descriptor.at, u64::from(descriptor.len))?;
-            chain.add(ChainSpan { at: descriptor.at, len: descriptor.len }, descriptor.flags & WRITE != 0)?;
-            if descriptor.flags & NEXT == 0 {
-                return Ok(chain);
-            }
-            number = descriptor.next;
-        }
+        Chain::walk(memory, self.descriptors, self.entries, head)
     }
 
     /// Give a head back to the guest.
