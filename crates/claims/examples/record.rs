@@ -4,7 +4,7 @@
 //! `cargo run --release -p openraid-claims --example record -- 8506- 9650se-096` evaluates the claims whose ids begin so,
 //! with `--effort quick`; `--perturb` before them asks each claim that holds with other drives, blocks and seeds, too.
 
-use openraid_claims::perturb::{perturb, PerturbedResult};
+use openraid_claims::other_conditions::{perturb, PerturbedResult};
 use openraid_claims::{decide, read, ClaimStore, RunOptions, Simulated, REVIEWS};
 use openraid_methods::cell::Effort;
 use openraid_models::Library;

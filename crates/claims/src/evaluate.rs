@@ -3,9 +3,9 @@
 //! The evaluation must never hide the reason: every verdict has its values and a reason.
 
 use crate::claim::Claim;
+use crate::computed;
 use crate::language::{self, EvaluationStop};
 use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable};
-use crate::pure;
 use std::collections::BTreeSet;
 
 /// The result of a claim.
@@ -114,7 +114,7 @@ impl Record<'_> {
             self.asked.push(asked.clone());
         }
         let value = match call.metric {
-            Metric::Cap | Metric::SurviveFraction | Metric::ParityShare => pure::answer(call),
+            Metric::Cap | Metric::SurviveFraction | Metric::ParityShare => computed::answer(call),
             _ => self.metrics.measure(call),
         };
         let value = match value {

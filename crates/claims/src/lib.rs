@@ -14,25 +14,24 @@
 
 #![forbid(unsafe_code)]
 
-pub mod axes;
+pub mod axis_arguments;
 pub mod claim;
-pub mod decide;
+pub mod computed;
 pub mod evaluate;
 pub mod fold;
 mod language;
 pub mod metric;
-pub mod perturb;
-pub mod pure;
+pub mod other_conditions;
 pub mod run;
 pub mod simulated;
 pub mod store;
 pub mod subject;
 pub mod summary;
+pub mod verdict;
 pub mod workload;
 
-pub use axes::{axis_named, Axis, AxisValue, AxisValueError, AxisValues, CLAIM_AXES};
+pub use axis_arguments::{axis_named, Axis, AxisValue, AxisValueError, AxisValues, CLAIM_AXES};
 pub use claim::{read, Claim, ClaimFile, ClaimFileError, Grade, StatementKind};
-pub use decide::{decide, Decision};
 pub use evaluate::{evaluate, ClaimOutcome, ClaimVerdict, MeasuredValue};
 pub use language::{CheckError, CHECK_BYTES_MAX};
 pub use metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations};
@@ -40,6 +39,7 @@ pub use run::{run, RunOptions};
 pub use simulated::Simulated;
 pub use store::{ClaimStore, ClaimStoreError};
 pub use subject::{Level, Subject, SubjectNameError};
+pub use verdict::{decide, Decision};
 pub use workload::{ClaimLoad, ClaimWorkload};
 
 /// The claims of the project: the findings of five published reviews.

@@ -2,7 +2,7 @@
 //!
 //! An implementation must never invent a value: if a metric has no meaning, the answer is the reason.
 
-use crate::axes::{Axis, AxisValues};
+use crate::axis_arguments::{Axis, AxisValues};
 use crate::subject::Subject;
 use crate::workload::ClaimWorkload;
 use std::fmt;

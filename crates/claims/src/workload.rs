@@ -3,7 +3,7 @@
 //! A claim's workload is partly prose (`"512..1M x2"`, `"1..256"`, `"wb|wt"`). A field gives a default only if it is
 //! one value. A workload must never cause an error: a field that is not one value gives no default.
 
-use crate::axes::{Axis, AxisValue, AxisValues, CLAIM_AXES};
+use crate::axis_arguments::{Axis, AxisValue, AxisValues, CLAIM_AXES};
 use crate::subject::clip;
 use openraid_methods::cell::{Direction, Pattern};
 use openraid_methods::metrics::Scheme;

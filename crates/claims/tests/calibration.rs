@@ -3,9 +3,9 @@
 //! `models/validation/results.json` has the claims that failed in the last run of all claims, the claims that nine seeds did not decide,
 //! and the claims by which a constant was chosen. `OPENRAID_BLESS=1` writes the table again.
 
-use openraid_claims::decide::decide_all;
 use openraid_claims::fold::{self, Mechanism, FOLDS};
 use openraid_claims::summary::Basis;
+use openraid_claims::verdict::decide_all;
 use openraid_claims::{read, Claim, ClaimStore, ClaimVerdict, Decision, RunOptions, Simulated, REVIEWS};
 use openraid_methods::cell::Effort;
 use openraid_models::Library;

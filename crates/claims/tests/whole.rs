@@ -2,7 +2,7 @@
 //! each in a check with the smallest effort. No check may be broken or without meaning. Each value must be within the
 //! bounds of a closed form or of the drive's data sheet.
 
-use openraid_claims::axes::BUSES;
+use openraid_claims::axis_arguments::BUSES;
 use openraid_claims::{axis_named, evaluate, read, Claim, ClaimStore, ClaimVerdict, Metric, Simulated, CLAIM_AXES};
 use openraid_methods::cell::Effort;
 use openraid_models::Library;

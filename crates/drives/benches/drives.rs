@@ -2,7 +2,7 @@
 
 use openraid_core::actions::DriveOp;
 use openraid_drives::Random;
-use openraid_drives::{trial, DriveKit, DriveOptions, VirtualDrive};
+use openraid_drives::{one_drive_load, DriveKit, DriveOptions, VirtualDrive};
 use openraid_models::Library;
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ fn main() {
                 let mut random = Random::new(7);
                 let places = drive.sectors() / 8;
                 let begun = processor_time(start);
-                let trial = trial::closed(&mut drive, depth, 0, COMMANDS, || {
+                let trial = one_drive_load::closed(&mut drive, depth, 0, COMMANDS, || {
                     let write = DriveOp::Write { fua: false };
                     (if random.chance(share, 100) { DriveOp::Read } else { write }, random.below(places) * 8, 8)
                 });

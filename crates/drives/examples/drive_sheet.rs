@@ -1,6 +1,6 @@
 //! Prints the data sheet figures of all drives next to the results of their models.
 
-use openraid_drives::trial;
+use openraid_drives::one_drive_load;
 use openraid_models::{DriveKind, Library, SheetKey};
 
 fn main() {
@@ -17,7 +17,7 @@ fn main() {
                 SheetKey::Random { write: true, .. } if !disk => 400_000,
                 _ => 20_000,
             };
-            let model = trial::sheet(profile, figure.key, 1, count);
+            let model = one_drive_load::sheet(profile, figure.key, 1, count);
             let sheet = figure.value.value as f64;
             println!(
                 "{:<16} {:<26} {:>14.0} {:>14.0} {:>7.1}%  {}",

@@ -1,7 +1,7 @@
 //! A drive with synthetic service times, for comparison with queueing theory: a number of servers, first come, first
 //! served.
 
-use super::outbox::Outbox;
+use super::future_completions::Outbox;
 use super::VirtualDrive;
 use crate::random::Random;
 use openraid_core::actions::DriveCommand;
@@ -105,7 +105,7 @@ impl VirtualDrive for ConstantDrive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{closed, command};
+    use crate::one_drive_load::{closed, command};
     use openraid_core::actions::DriveOp;
     use openraid_models::Sourced;
 

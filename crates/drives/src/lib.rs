@@ -10,14 +10,14 @@
 
 mod constant;
 pub mod disk;
-mod outbox;
+mod future_completions;
+pub mod one_drive_load;
 pub mod random;
 pub mod ssd;
-pub mod trial;
 
 pub use constant::ConstantDrive;
 pub use disk::Disk;
-pub use outbox::Outbox;
+pub use future_completions::Outbox;
 pub use random::Random;
 pub use ssd::Ssd;
 

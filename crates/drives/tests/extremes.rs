@@ -3,7 +3,7 @@
 
 use openraid_core::actions::DriveOp;
 use openraid_drives::Random;
-use openraid_drives::{trial, DriveKit, DriveOptions, DriveState, VirtualDrive};
+use openraid_drives::{one_drive_load, DriveKit, DriveOptions, DriveState, VirtualDrive};
 use openraid_models::{DriveProfile, Edge, Edges, Library};
 
 fn works(profile: &DriveProfile, seed: u64) {
@@ -12,7 +12,7 @@ fn works(profile: &DriveProfile, seed: u64) {
         let mut drive = kit.build(&DriveOptions { write_cache, read_ahead: write_cache, state, seed, index: 3 });
         let sectors = drive.sectors();
         let mut random = Random::new(seed);
-        let trial = trial::closed(&mut drive, 40, 10, 300, || {
+        let trial = one_drive_load::closed(&mut drive, 40, 10, 300, || {
             let len = random.between(1, 2048.min(sectors));
             let lba = match random.below(3) {
                 0 => sectors - len,

@@ -1,7 +1,7 @@
 //! Read-ahead of a disk, on and off, against the time of a turn.
 
 use openraid_core::actions::DriveOp;
-use openraid_drives::trial::closed;
+use openraid_drives::one_drive_load::closed;
 use openraid_drives::{DriveKit, DriveOptions};
 use openraid_models::{DriveKind, DriveProfile, Library};
 

@@ -2,7 +2,7 @@
 //! drive with one command, and the rate of the medium.
 
 use openraid_core::actions::DriveOp;
-use openraid_drives::{trial, DriveKit, DriveOptions, DriveState, VirtualDrive};
+use openraid_drives::{one_drive_load, DriveKit, DriveOptions, DriveState, VirtualDrive};
 use openraid_models::{DriveKind, DriveProfile, Library};
 
 /// Bytes a second of `requests` sequential reads of `sectors` each, with `depth` commands outstanding.
@@ -11,7 +11,7 @@ fn rate(profile: &DriveProfile, depth: u32, sectors: u64, requests: u64) -> f64 
     let mut drive = DriveKit::new(profile).build(&options);
     assert!(drive.sectors() > 4_000_000);
     let mut at = 1_000_000 / sectors * sectors;
-    trial::closed(&mut drive, depth, 200, requests, || {
+    one_drive_load::closed(&mut drive, depth, 200, requests, || {
         at += sectors;
         (DriveOp::Read, at - sectors, sectors)
     })

@@ -1,7 +1,7 @@
 //! Every figure of every data sheet, compared with the model. Allowed errors: 3 percent for commands at depth 1,
 //! sequential data and times, 10 percent for commands at greater depths, 15 percent for flushes.
 
-use openraid_drives::trial;
+use openraid_drives::one_drive_load;
 use openraid_models::{DriveKind, DriveProfile, Library, SheetKey};
 
 /// The allowed relative error.
@@ -19,7 +19,7 @@ fn compare(profile: &DriveProfile) -> Vec<String> {
     for figure in &profile.sheet {
         // Collecting needs many writes before it is stable.
         let count = if disk { 10_000 } else { 200_000 };
-        let model = trial::sheet(profile, figure.key, 17, count);
+        let model = one_drive_load::sheet(profile, figure.key, 17, count);
         let error = model / figure.value.value as f64 - 1.0;
         if error.abs() > tolerance(figure.key) {
             wrong.push(format!("{} {}: {:+.1} %", profile.head.name, figure.name, error * 100.0));
@@ -88,7 +88,7 @@ fn the_figures_do_not_hang_on_the_seed() {
     for name in ["hus728t8", "pm9a3_1920"] {
         let profile = library.drive(name).unwrap();
         let key = SheetKey::Random { write: false, depth: 32, fresh: false, time: false };
-        let rates: Vec<f64> = (0..5).map(|seed| trial::sheet(profile, key, seed, 20_000)).collect();
+        let rates: Vec<f64> = (0..5).map(|seed| one_drive_load::sheet(profile, key, seed, 20_000)).collect();
         let (least, most) = rates.iter().fold((f64::MAX, 0f64), |(a, b), rate| (a.min(*rate), b.max(*rate)));
         assert!(most / least < 1.02, "{name}: {rates:?}");
     }

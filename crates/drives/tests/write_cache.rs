@@ -2,7 +2,7 @@
 
 use openraid_core::actions::DriveOp;
 use openraid_drives::disk::DiskGeometry;
-use openraid_drives::trial::{closed, command};
+use openraid_drives::one_drive_load::{closed, command};
 use openraid_drives::{DriveKit, DriveOptions, Random, VirtualDrive};
 use openraid_models::{DiskProfile, DriveKind, DriveProfile, Library, Rate, Sourced};
 use openraid_units::{Bytes, Instant, Nanos};

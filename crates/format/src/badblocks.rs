@@ -13,8 +13,8 @@
 //! Source: kernel `Documentation/admin-guide/md.rst` for the semantics. The origin of the sectors was measured: an
 //! unreadable drive sector 12345 under a member with `data_offset` 2048 is logged by md as 12344, length 8.
 
-use crate::check::BAD_BLOCK_LOG_MAX;
-use crate::le;
+use crate::little_endian;
+use crate::superblock_checks::BAD_BLOCK_LOG_MAX;
 use core::fmt;
 use openraid_units::{DriveLba, Sectors};
 
@@ -142,7 +142,7 @@ impl BadBlockTable {
             return Err(BadBlockError::BadShift(shift));
         }
         let mut table = Self::new();
-        let entries = bytes.chunks_exact(ENTRY_BYTES).map(|bytes| le::u64_at(bytes, 0));
+        let entries = bytes.chunks_exact(ENTRY_BYTES).map(|bytes| little_endian::u64_at(bytes, 0));
         for (index, entry) in entries.enumerate().take_while(|&(_, entry)| entry != END) {
             let unit = 1u64 << shift;
             let len = (entry & LENGTH_MASK) * unit;
@@ -180,7 +180,7 @@ impl BadBlockTable {
                 return Err(BadBlockError::Unwritable(*range));
             }
             let entry = (range.start.offset() / unit) << LENGTH_BITS | len;
-            le::put(slot, 0, &entry.to_le_bytes());
+            little_endian::put(slot, 0, &entry.to_le_bytes());
         }
         Ok(())
     }
@@ -203,9 +203,9 @@ mod tests {
         table.push(range(20_000, 600)).unwrap();
         let mut bytes = [0; 4096];
         table.encode(0, &mut bytes).unwrap();
-        assert_eq!(le::u64_at(&bytes, 0), 4096 << 10 | 8);
-        assert_eq!(le::u64_at(&bytes, 8), 20_000 << 10 | 512);
-        assert_eq!(le::u64_at(&bytes, 16), 20_512 << 10 | 88);
+        assert_eq!(little_endian::u64_at(&bytes, 0), 4096 << 10 | 8);
+        assert_eq!(little_endian::u64_at(&bytes, 8), 20_000 << 10 | 512);
+        assert_eq!(little_endian::u64_at(&bytes, 16), 20_512 << 10 | 88);
         assert!(bytes[24..].iter().all(|&byte| byte == 0xff));
         assert_eq!(BadBlockTable::decode(&bytes, 0, DRIVE), Ok(table));
     }
@@ -216,7 +216,7 @@ mod tests {
         table.push(range(4096, 8)).unwrap();
         let mut bytes = [0; 512];
         table.encode(3, &mut bytes).unwrap();
-        assert_eq!(le::u64_at(&bytes, 0), 512 << 10 | 1);
+        assert_eq!(little_endian::u64_at(&bytes, 0), 512 << 10 | 1);
         assert_eq!(BadBlockTable::decode(&bytes, 3, DRIVE), Ok(table.clone()));
         table.push(range(3, 1)).unwrap();
         assert_eq!(table.encode(3, &mut bytes), Err(BadBlockError::Unwritable(range(3, 1))));

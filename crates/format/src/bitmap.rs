@@ -14,8 +14,8 @@
 //! Linux 6.1.
 
 use crate::identity::Uuid;
-use crate::le;
 use crate::level::{MdLevel, Raid10Layout};
+use crate::little_endian;
 use crate::reshape::ShapeFields;
 use crate::superblock::Superblock;
 use core::fmt;
@@ -237,11 +237,11 @@ impl BitmapHeader {
     /// The first fault; see [`BitmapError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, BitmapError> {
         let bytes: &[u8; BITMAP_HEADER_BYTES] = bytes.first_chunk().ok_or(BitmapError::Truncated(bytes.len()))?;
-        let magic = le::u32_at(bytes, at::MAGIC);
+        let magic = little_endian::u32_at(bytes, at::MAGIC);
         if magic != BITMAP_MAGIC {
             return Err(BitmapError::NoMagic(magic));
         }
-        let version = match le::u32_at(bytes, at::VERSION) {
+        let version = match little_endian::u32_at(bytes, at::VERSION) {
             3 => BitmapVersion::HostEndian,
             4 => BitmapVersion::LittleEndian,
             5 => return Err(BitmapError::Clustered),
@@ -253,17 +253,17 @@ impl BitmapHeader {
         }
         let header = Self {
             version,
-            set_uuid: Uuid(le::array(bytes, at::SET_UUID)),
-            events: le::u64_at(bytes, at::EVENTS),
-            events_cleared: le::u64_at(bytes, at::EVENTS_CLEARED),
-            sync_size: Sectors(le::u64_at(bytes, at::SYNC_SIZE)),
-            state: BitmapState(le::u32_at(bytes, at::STATE)),
-            chunk: le::u32_at(bytes, at::CHUNK),
-            daemon_sleep: le::u32_at(bytes, at::DAEMON_SLEEP),
-            write_behind: le::u32_at(bytes, at::WRITE_BEHIND),
-            sectors_reserved: le::u32_at(bytes, at::SECTORS_RESERVED),
-            nodes: le::u32_at(bytes, at::NODES),
-            cluster_name: le::array(bytes, at::CLUSTER_NAME),
+            set_uuid: Uuid(little_endian::array(bytes, at::SET_UUID)),
+            events: little_endian::u64_at(bytes, at::EVENTS),
+            events_cleared: little_endian::u64_at(bytes, at::EVENTS_CLEARED),
+            sync_size: Sectors(little_endian::u64_at(bytes, at::SYNC_SIZE)),
+            state: BitmapState(little_endian::u32_at(bytes, at::STATE)),
+            chunk: little_endian::u32_at(bytes, at::CHUNK),
+            daemon_sleep: little_endian::u32_at(bytes, at::DAEMON_SLEEP),
+            write_behind: little_endian::u32_at(bytes, at::WRITE_BEHIND),
+            sectors_reserved: little_endian::u32_at(bytes, at::SECTORS_RESERVED),
+            nodes: little_endian::u32_at(bytes, at::NODES),
+            cluster_name: little_endian::array(bytes, at::CLUSTER_NAME),
         };
         header.check_fields()?;
         Ok(header)
@@ -293,19 +293,19 @@ impl BitmapHeader {
         };
         let out = &mut out[..BITMAP_HEADER_BYTES];
         out.fill(0);
-        le::put(out, at::MAGIC, &BITMAP_MAGIC.to_le_bytes());
-        le::put(out, at::VERSION, &version.to_le_bytes());
-        le::put(out, at::SET_UUID, &self.set_uuid.0);
-        le::put(out, at::EVENTS, &self.events.to_le_bytes());
-        le::put(out, at::EVENTS_CLEARED, &self.events_cleared.to_le_bytes());
-        le::put(out, at::SYNC_SIZE, &self.sync_size.0.to_le_bytes());
-        le::put(out, at::STATE, &self.state.0.to_le_bytes());
-        le::put(out, at::CHUNK, &self.chunk.to_le_bytes());
-        le::put(out, at::DAEMON_SLEEP, &self.daemon_sleep.to_le_bytes());
-        le::put(out, at::WRITE_BEHIND, &self.write_behind.to_le_bytes());
-        le::put(out, at::SECTORS_RESERVED, &self.sectors_reserved.to_le_bytes());
-        le::put(out, at::NODES, &self.nodes.to_le_bytes());
-        le::put(out, at::CLUSTER_NAME, &self.cluster_name);
+        little_endian::put(out, at::MAGIC, &BITMAP_MAGIC.to_le_bytes());
+        little_endian::put(out, at::VERSION, &version.to_le_bytes());
+        little_endian::put(out, at::SET_UUID, &self.set_uuid.0);
+        little_endian::put(out, at::EVENTS, &self.events.to_le_bytes());
+        little_endian::put(out, at::EVENTS_CLEARED, &self.events_cleared.to_le_bytes());
+        little_endian::put(out, at::SYNC_SIZE, &self.sync_size.0.to_le_bytes());
+        little_endian::put(out, at::STATE, &self.state.0.to_le_bytes());
+        little_endian::put(out, at::CHUNK, &self.chunk.to_le_bytes());
+        little_endian::put(out, at::DAEMON_SLEEP, &self.daemon_sleep.to_le_bytes());
+        little_endian::put(out, at::WRITE_BEHIND, &self.write_behind.to_le_bytes());
+        little_endian::put(out, at::SECTORS_RESERVED, &self.sectors_reserved.to_le_bytes());
+        little_endian::put(out, at::NODES, &self.nodes.to_le_bytes());
+        little_endian::put(out, at::CLUSTER_NAME, &self.cluster_name);
     }
 
     /// Number and places of the bits.

@@ -4,7 +4,7 @@
 //! It must never miss a signature to save work. A signature is reported even if another one contradicts it. The only
 //! content that it reads is the name.
 
-use crate::le;
+use crate::little_endian;
 use crate::superblock::{superblock_lba, MinorVersion, SUPERBLOCK_MAGIC};
 use core::fmt;
 use openraid_units::{Bytes, SECTOR_BYTES};
@@ -123,7 +123,7 @@ impl<'a> Drive<'a> {
         self.get(at, magic.len()) == Some(magic)
     }
     fn u32_at(self, at: u64) -> Option<u32> {
-        self.get(at, 4).map(|bytes| le::u32_at(bytes, 0))
+        self.get(at, 4).map(|bytes| little_endian::u32_at(bytes, 0))
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
         // Cards leave room after the anchor: in 2,048 sectors it may be in any.
         for from_end in [512, 4096, 257 * 512, 1 << 20] {
             let mut tail = std::vec![0; 1 << 20];
-            le::put(&mut tail, (1 << 20) - from_end, b"\xde\x11\xde\x11");
+            little_endian::put(&mut tail, (1 << 20) - from_end, b"\xde\x11\xde\x11");
             let tail = ReadStretch { start: Bytes(size - (1 << 20)), bytes: &tail };
             let found = detect(Bytes(size), &[ReadStretch { start: Bytes(0), bytes: &[0; 512] }, tail]);
             assert_eq!(found.list(), [Finding { kind: ForeignKind::Ddf, at: Bytes(size - from_end as u64) }]);

@@ -1,6 +1,6 @@
 //! Names of sets and members: identifiers, set names, times.
 
-use crate::le;
+use crate::little_endian;
 use core::fmt;
 use core::str::FromStr;
 
@@ -91,10 +91,10 @@ impl SetName {
         }
         let mut bytes = [0; Self::BYTES];
         if let Some(host) = host {
-            le::put(&mut bytes, 0, host.as_bytes());
+            little_endian::put(&mut bytes, 0, host.as_bytes());
             bytes[host.len()] = b':';
         }
-        le::put(&mut bytes, prefix, name.as_bytes());
+        little_endian::put(&mut bytes, prefix, name.as_bytes());
         Ok(Self(bytes))
     }
 

@@ -17,24 +17,24 @@ extern crate std;
 
 mod badblocks;
 mod bitmap;
-mod check;
 mod crc32c;
-mod create;
 mod feature;
 mod foreign;
 mod identity;
 mod journal;
 mod layout_words;
-mod le;
 mod level;
+mod little_endian;
 mod lockless;
-mod md0;
 mod member_identity;
+mod new_member;
 mod ppl;
 mod raid5_journal;
 mod reshape;
 mod role;
 mod superblock;
+mod superblock_0_90;
+mod superblock_checks;
 
 pub use badblocks::{BadBlockError, BadBlockRange, BadBlockTable, BAD_BLOCKS_MAX, BAD_BLOCK_LENGTH_MAX};
 pub use bitmap::{
@@ -42,9 +42,7 @@ pub use bitmap::{
     BitmapGeometry, BitmapHeader, BitmapState, BitmapVersion, BITMAP_CHUNK_DEFAULT, BITMAP_DAEMON_SLEEP_DEFAULT,
     BITMAP_HEADER_BYTES, BITMAP_MAGIC, BITMAP_WRITE_BEHIND_MAX,
 };
-pub use check::{MetadataArea, SuperblockError};
 pub use crc32c::{crc32c, crc32c_of_both};
-pub use create::{role_table_len, MemberFields, MemberPlacement, NewSet, PlacementError, PlacementRequest, ROUNDING};
 pub use feature::{DeviceFlags, FeatureMap};
 pub use foreign::{detect as detect_foreign, Finding, Findings, ForeignKind, ReadStretch, FOREIGN_HEAD, FOREIGN_TAIL};
 pub use identity::{SetName, SetNameError, Timestamp, Uuid, UuidError};
@@ -59,8 +57,10 @@ pub use journal::{
 pub use layout_words::{default_layout, layout_from_word, level_from_word, named_layouts, LayoutWord, NamedLayout};
 pub use level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
 pub use lockless::{ChunkState, LocklessCounts, LocklessHeader, LOCKLESS_STATES_AT};
-pub use md0::{md0_lba, Md0Error};
 pub use member_identity::MemberIdentity;
+pub use new_member::{
+    role_table_len, MemberFields, MemberPlacement, NewSet, PlacementError, PlacementRequest, ROUNDING,
+};
 pub use ppl::{
     ppl_signature, scan_ppl, PplEntry, PplError, PplHeader, PplLog, PPL_AREA, PPL_ENTRIES_MAX, PPL_HEADER_BYTES,
     PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX,
@@ -72,3 +72,5 @@ pub use superblock::{
     superblock_lba, BadBlockPlace, JournalReached, MinorVersion, PplPlace, Reshape, Superblock, Unassigned,
     SUPERBLOCK_BYTES_MAX, SUPERBLOCK_MAGIC,
 };
+pub use superblock_0_90::{md0_lba, Md0Error};
+pub use superblock_checks::{MetadataArea, SuperblockError};

@@ -13,7 +13,7 @@
 
 use crate::bitmap::{at, BitmapError, BitmapState, BITMAP_HEADER_BYTES, BITMAP_MAGIC};
 use crate::identity::Uuid;
-use crate::le;
+use crate::little_endian;
 use openraid_units::{Bytes, Sectors};
 
 /// Byte offset of the states.
@@ -84,23 +84,23 @@ impl LocklessHeader {
     /// The bitmap is of another kind, or its fields have impossible values.
     pub fn decode(bytes: &[u8]) -> Result<Self, BitmapError> {
         let bytes: &[u8; BITMAP_HEADER_BYTES] = bytes.first_chunk().ok_or(BitmapError::Truncated(bytes.len()))?;
-        let (magic, version) = (le::u32_at(bytes, at::MAGIC), le::u32_at(bytes, at::VERSION));
+        let (magic, version) = (little_endian::u32_at(bytes, at::MAGIC), little_endian::u32_at(bytes, at::VERSION));
         if magic != BITMAP_MAGIC {
             return Err(BitmapError::NoMagic(magic));
         }
         if version != VERSION {
             return Err(BitmapError::UnknownVersion(version));
         }
-        let chunk = le::u32_at(bytes, at::CHUNK);
-        let state = BitmapState(le::u32_at(bytes, at::STATE));
+        let chunk = little_endian::u32_at(bytes, at::CHUNK);
+        let state = BitmapState(little_endian::u32_at(bytes, at::STATE));
         // Before the first use the driver has not chosen the chunk.
         if !chunk.is_power_of_two() && !state.contains(BitmapState::FIRST_USE) {
             return Err(BitmapError::BadChunk(chunk));
         }
         Ok(Self {
-            set_uuid: Uuid(le::array(bytes, at::SET_UUID)),
-            events: le::u64_at(bytes, at::EVENTS),
-            sync_size: Sectors(le::u64_at(bytes, at::SYNC_SIZE)),
+            set_uuid: Uuid(little_endian::array(bytes, at::SET_UUID)),
+            events: little_endian::u64_at(bytes, at::EVENTS),
+            sync_size: Sectors(little_endian::u64_at(bytes, at::SYNC_SIZE)),
             state,
             chunk: Sectors(u64::from(chunk.max(1))),
         })
@@ -114,13 +114,13 @@ impl LocklessHeader {
         let out = &mut out[..LOCKLESS_STATES_AT];
         out.fill(0);
         let chunk = u32::try_from(self.chunk.get()).expect("a chunk has fewer than 2^32 sectors");
-        le::put(out, at::MAGIC, &BITMAP_MAGIC.to_le_bytes());
-        le::put(out, at::VERSION, &VERSION.to_le_bytes());
-        le::put(out, at::SET_UUID, &self.set_uuid.0);
-        le::put(out, at::EVENTS, &self.events.to_le_bytes());
-        le::put(out, at::SYNC_SIZE, &self.sync_size.get().to_le_bytes());
-        le::put(out, at::STATE, &self.state.0.to_le_bytes());
-        le::put(out, at::CHUNK, &chunk.to_le_bytes());
+        little_endian::put(out, at::MAGIC, &BITMAP_MAGIC.to_le_bytes());
+        little_endian::put(out, at::VERSION, &VERSION.to_le_bytes());
+        little_endian::put(out, at::SET_UUID, &self.set_uuid.0);
+        little_endian::put(out, at::EVENTS, &self.events.to_le_bytes());
+        little_endian::put(out, at::SYNC_SIZE, &self.sync_size.get().to_le_bytes());
+        little_endian::put(out, at::STATE, &self.state.0.to_le_bytes());
+        little_endian::put(out, at::CHUNK, &chunk.to_le_bytes());
     }
 
     /// Number of states.

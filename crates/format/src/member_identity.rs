@@ -4,7 +4,7 @@
 //! than its acknowledged writes. One sector is enough to detect this, and the write of one sector is atomic.
 
 use crate::superblock::{at, Superblock, HEADER_BYTES, SUPERBLOCK_MAGIC};
-use crate::{le, Uuid};
+use crate::{little_endian, Uuid};
 
 /// The fields of a superblock that identify the member, and its event count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,14 +19,14 @@ impl MemberIdentity {
     /// The identity in a superblock's first sector; `None` without the magic number.
     #[must_use]
     pub fn of_sector(sector: &[u8]) -> Option<Self> {
-        if sector.len() < HEADER_BYTES || le::u32_at(sector, at::MAGIC) != SUPERBLOCK_MAGIC {
+        if sector.len() < HEADER_BYTES || little_endian::u32_at(sector, at::MAGIC) != SUPERBLOCK_MAGIC {
             return None;
         }
         Some(Self {
-            set_uuid: Uuid(le::array(sector, at::SET_UUID)),
-            device_uuid: Uuid(le::array(sector, at::DEVICE_UUID)),
-            dev_number: le::u32_at(sector, at::DEV_NUMBER),
-            events: le::u64_at(sector, at::EVENTS),
+            set_uuid: Uuid(little_endian::array(sector, at::SET_UUID)),
+            device_uuid: Uuid(little_endian::array(sector, at::DEVICE_UUID)),
+            dev_number: little_endian::u32_at(sector, at::DEV_NUMBER),
+            events: little_endian::u64_at(sector, at::EVENTS),
         })
     }
 

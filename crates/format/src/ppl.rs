@@ -25,7 +25,7 @@
 
 use crate::crc32c;
 use crate::identity::Uuid;
-use crate::le;
+use crate::little_endian;
 use core::fmt;
 use openraid_units::{Sectors, SetLba, SECTOR_BYTES};
 
@@ -162,32 +162,33 @@ impl PplHeader {
     /// The first fault; see [`PplError`].
     pub fn decode(bytes: &[u8], set_uuid: Uuid) -> Result<Self, PplError> {
         let bytes: &[u8; PPL_HEADER_BYTES] = bytes.first_chunk().ok_or(PplError::Truncated(bytes.len()))?;
-        let stored = le::u32_at(bytes, at::CHECKSUM);
+        let stored = little_endian::u32_at(bytes, at::CHECKSUM);
         let computed = checksum(bytes);
         if stored != computed {
             return Err(PplError::Checksum { stored, computed });
         }
-        let signature = le::u32_at(bytes, at::SIGNATURE);
+        let signature = little_endian::u32_at(bytes, at::SIGNATURE);
         if signature != ppl_signature(set_uuid) {
             return Err(PplError::OtherSet(signature));
         }
-        let count = le::u32_at(bytes, at::COUNT);
+        let count = little_endian::u32_at(bytes, at::COUNT);
         let len = usize::try_from(count).unwrap_or(usize::MAX);
         if len > PPL_ENTRIES_MAX {
             return Err(PplError::TooManyEntries(count));
         }
-        let fixed = bytes[..at::SIGNATURE].iter().all(|&byte| byte == 0xff) && le::u32_at(bytes, at::ZERO) == 0;
+        let fixed =
+            bytes[..at::SIGNATURE].iter().all(|&byte| byte == 0xff) && little_endian::u32_at(bytes, at::ZERO) == 0;
         if !fixed {
             return Err(PplError::UnknownContent);
         }
-        let mut header = Self::new(set_uuid, le::u64_at(bytes, at::GENERATION));
+        let mut header = Self::new(set_uuid, little_endian::u64_at(bytes, at::GENERATION));
         for entry in bytes[at::ENTRIES..].chunks_exact(ENTRY_BYTES).take(len) {
             header.entries[header.len] = PplEntry {
-                data_sector: SetLba(le::u64_at(entry, at::DATA_SECTOR)),
-                pp_size: le::u32_at(entry, at::PP_SIZE),
-                data_size: le::u32_at(entry, at::DATA_SIZE),
-                parity_disk: le::u32_at(entry, at::PARITY_DISK),
-                checksum: le::u32_at(entry, at::PP_CHECKSUM),
+                data_sector: SetLba(little_endian::u64_at(entry, at::DATA_SECTOR)),
+                pp_size: little_endian::u32_at(entry, at::PP_SIZE),
+                data_size: little_endian::u32_at(entry, at::DATA_SIZE),
+                parity_disk: little_endian::u32_at(entry, at::PARITY_DISK),
+                checksum: little_endian::u32_at(entry, at::PP_CHECKSUM),
             };
             header.len += 1;
         }
@@ -203,18 +204,18 @@ impl PplHeader {
         let count = u32::try_from(self.len).expect("at most 148 entries");
         out.fill(0);
         out[..at::SIGNATURE].fill(0xff);
-        le::put(out, at::SIGNATURE, &self.signature.to_le_bytes());
-        le::put(out, at::GENERATION, &self.generation.to_le_bytes());
-        le::put(out, at::COUNT, &count.to_le_bytes());
+        little_endian::put(out, at::SIGNATURE, &self.signature.to_le_bytes());
+        little_endian::put(out, at::GENERATION, &self.generation.to_le_bytes());
+        little_endian::put(out, at::COUNT, &count.to_le_bytes());
         for (slot, entry) in out[at::ENTRIES..].chunks_exact_mut(ENTRY_BYTES).zip(self.entries()) {
-            le::put(slot, at::DATA_SECTOR, &entry.data_sector.0.to_le_bytes());
-            le::put(slot, at::PP_SIZE, &entry.pp_size.to_le_bytes());
-            le::put(slot, at::DATA_SIZE, &entry.data_size.to_le_bytes());
-            le::put(slot, at::PARITY_DISK, &entry.parity_disk.to_le_bytes());
-            le::put(slot, at::PP_CHECKSUM, &entry.checksum.to_le_bytes());
+            little_endian::put(slot, at::DATA_SECTOR, &entry.data_sector.0.to_le_bytes());
+            little_endian::put(slot, at::PP_SIZE, &entry.pp_size.to_le_bytes());
+            little_endian::put(slot, at::DATA_SIZE, &entry.data_size.to_le_bytes());
+            little_endian::put(slot, at::PARITY_DISK, &entry.parity_disk.to_le_bytes());
+            little_endian::put(slot, at::PP_CHECKSUM, &entry.checksum.to_le_bytes());
         }
         let checksum = checksum(out);
-        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
+        little_endian::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 }
 

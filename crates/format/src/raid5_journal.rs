@@ -3,7 +3,7 @@
 //! A journal member has a superblock with the role [`Journal`](crate::DeviceRole::Journal); its data area is a log of 4 KiB
 //! blocks. While the journal holds acknowledged writes, an array must never be started from its other members alone.
 
-use crate::le;
+use crate::little_endian;
 
 /// The first four bytes of every meta block, little-endian.
 pub const RAID5_JOURNAL_MAGIC: u32 = 0x6433_c509;
@@ -13,7 +13,7 @@ const VERSION: u8 = 1;
 /// Do these bytes begin with a meta block of a raid5 journal: the magic number, and version 1 at byte 8?
 #[must_use]
 pub fn is_raid5_journal_block(bytes: &[u8]) -> bool {
-    bytes.len() > VERSION_AT && le::u32_at(bytes, 0) == RAID5_JOURNAL_MAGIC && bytes[VERSION_AT] == VERSION
+    bytes.len() > VERSION_AT && little_endian::u32_at(bytes, 0) == RAID5_JOURNAL_MAGIC && bytes[VERSION_AT] == VERSION
 }
 
 #[cfg(test)]

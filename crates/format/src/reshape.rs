@@ -12,11 +12,11 @@
 //! [`Superblock::decode`] does all checks for which one superblock is enough, with md's rules, so the view cannot fail.
 //! What needs all members (room, equal numbers, the newest position) is left to assembly.
 
-use crate::check::{self, MetadataArea, SuperblockError};
 use crate::feature::FeatureMap;
 use crate::level::{MdLevel, Raid10Layout};
 use crate::role::DeviceRole;
 use crate::superblock::{MinorVersion, Reshape, Superblock};
+use crate::superblock_checks::{self, MetadataArea, SuperblockError};
 use core::fmt;
 use openraid_units::{DriveLba, Sectors, SetLba};
 
@@ -326,7 +326,7 @@ pub(crate) fn old_raid_disks(sb: &Superblock) -> Result<u16, ReshapeFault> {
     let delta = sb.reshape.delta_disks;
     let fault = ReshapeFault::Members { raid_disks: sb.raid_disks, delta };
     let before = u32::try_from(i64::from(sb.raid_disks) - i64::from(delta)).map_err(|_| fault)?;
-    check::raid_disks(sb.level, before).map_err(|_| fault)
+    superblock_checks::raid_disks(sb.level, before).map_err(|_| fault)
 }
 
 fn old_shape(sb: &Superblock) -> Result<ShapeFields, ReshapeFault> {
@@ -346,7 +346,7 @@ fn new_shape(sb: &Superblock) -> Result<ShapeFields, ReshapeFault> {
     if !level.layout_is_known(layout, u32::from(raid_disks)) {
         return Err(ReshapeFault::NewLayout(layout));
     }
-    if !check::chunk_is_sane(level, chunk) {
+    if !superblock_checks::chunk_is_sane(level, chunk) {
         return Err(ReshapeFault::NewChunk(chunk));
     }
     if let (MdLevel::Raid10, Some(old), Some(new)) =
@@ -384,7 +384,7 @@ fn check_new_data_area(sb: &Superblock, direction: ReshapeDirection) -> Result<(
     let fault = ReshapeFault::NewDataArea { shift };
     let start = sb.data_offset.get().checked_add_signed(shift).map(DriveLba).ok_or(fault)?;
     let data_size = sb.data_size.get().checked_add_signed(-shift).map(Sectors).ok_or(fault)?;
-    let off_superblock = sb.minor == MinorVersion::V1_0 || start >= check::superblock_end(sb);
+    let off_superblock = sb.minor == MinorVersion::V1_0 || start >= superblock_checks::superblock_end(sb);
     let is_used = matches!(sb.role(), DeviceRole::Active(_));
     if !off_superblock || data_size.is_zero() || (is_used && sb.size > data_size) {
         return Err(fault);
@@ -429,7 +429,7 @@ impl Superblock {
         let of = |offset: Option<i32>, len: Sectors| offset.and_then(|offset| self.place(offset)).map(|at| at + len);
         let log = self.bad_block_log();
         let ends = [
-            (self.minor != MinorVersion::V1_0).then(|| check::superblock_end(self)),
+            (self.minor != MinorVersion::V1_0).then(|| superblock_checks::superblock_end(self)),
             of(self.bitmap_offset(), Sectors(1)),
             of(log.map(|log| log.offset), Sectors(log.map_or(0, |log| u64::from(log.size)))),
             self.ppl_area().map(|(at, len)| at + len),

@@ -12,12 +12,12 @@
 //! Source of the fields: the kernel's `md_p.h` (uapi) and `Documentation/admin-guide/md.rst`, checked against
 //! images made by the driver of Linux 6.1 (`tests/golden`).
 
-use crate::check::{self, SuperblockError};
 use crate::feature::{DeviceFlags, FeatureMap};
 use crate::identity::{SetName, Timestamp, Uuid};
-use crate::le;
 use crate::level::{MdLevel, Raid0Layout, Raid10Layout};
+use crate::little_endian;
 use crate::role::{DeviceRole, RoleTable, ROLES_MAX};
+use crate::superblock_checks::{self, SuperblockError};
 use openraid_units::{BlockSize, DriveLba, MemberLba, Sectors, SECTOR_BYTES};
 
 /// The first four bytes of every md superblock, little-endian.
@@ -255,62 +255,64 @@ impl Superblock {
     /// The first fault.
     pub fn decode(bytes: &[u8], minor: MinorVersion, drive_size: Sectors) -> Result<Self, SuperblockError> {
         let header = check_envelope(bytes)?;
-        let level_number = le::i32_at(header, at::LEVEL);
-        let features = FeatureMap(le::u32_at(header, at::FEATURES));
+        let level_number = little_endian::i32_at(header, at::LEVEL);
+        let features = FeatureMap(little_endian::u32_at(header, at::FEATURES));
         if !features.unknown().is_empty() {
             return Err(SuperblockError::UnknownFeatures(features.unknown()));
         }
         let level = MdLevel::from_number(level_number).ok_or(SuperblockError::UnknownLevel(level_number))?;
-        let raid_disks = le::u32_at(header, at::RAID_DISKS);
+        let raid_disks = little_endian::u32_at(header, at::RAID_DISKS);
         let superblock = Self {
             minor,
             features,
-            set_uuid: Uuid(le::array(header, at::SET_UUID)),
-            set_name: SetName(le::array(header, at::SET_NAME)),
-            created: Timestamp(le::u64_at(header, at::CREATED)),
+            set_uuid: Uuid(little_endian::array(header, at::SET_UUID)),
+            set_name: SetName(little_endian::array(header, at::SET_NAME)),
+            created: Timestamp(little_endian::u64_at(header, at::CREATED)),
             level,
-            layout: le::u32_at(header, at::LAYOUT),
-            size: Sectors(le::u64_at(header, at::SIZE)),
-            chunk: Sectors(u64::from(le::u32_at(header, at::CHUNK))),
-            raid_disks: check::raid_disks(level, raid_disks)?,
-            bitmap_or_ppl: le::u32_at(header, at::BITMAP_OR_PPL),
+            layout: little_endian::u32_at(header, at::LAYOUT),
+            size: Sectors(little_endian::u64_at(header, at::SIZE)),
+            chunk: Sectors(u64::from(little_endian::u32_at(header, at::CHUNK))),
+            raid_disks: superblock_checks::raid_disks(level, raid_disks)?,
+            bitmap_or_ppl: little_endian::u32_at(header, at::BITMAP_OR_PPL),
             reshape: Reshape {
-                new_level: le::i32_at(header, at::NEW_LEVEL),
-                position: le::u64_at(header, at::RESHAPE_POSITION),
-                delta_disks: le::i32_at(header, at::DELTA_DISKS),
-                new_layout: le::u32_at(header, at::NEW_LAYOUT),
-                new_chunk: le::u32_at(header, at::NEW_CHUNK),
-                new_offset: le::i32_at(header, at::NEW_OFFSET),
+                new_level: little_endian::i32_at(header, at::NEW_LEVEL),
+                position: little_endian::u64_at(header, at::RESHAPE_POSITION),
+                delta_disks: little_endian::i32_at(header, at::DELTA_DISKS),
+                new_layout: little_endian::u32_at(header, at::NEW_LAYOUT),
+                new_chunk: little_endian::u32_at(header, at::NEW_CHUNK),
+                new_offset: little_endian::i32_at(header, at::NEW_OFFSET),
             },
-            data_offset: DriveLba(le::u64_at(header, at::DATA_OFFSET)),
-            data_size: Sectors(le::u64_at(header, at::DATA_SIZE)),
-            super_offset: DriveLba(le::u64_at(header, at::SUPER_OFFSET)),
-            recovery_or_tail: le::u64_at(header, at::RECOVERY_OR_TAIL),
-            dev_number: le::u32_at(header, at::DEV_NUMBER),
-            corrected_reads: le::u32_at(header, at::CORRECTED_READS),
-            device_uuid: Uuid(le::array(header, at::DEVICE_UUID)),
+            data_offset: DriveLba(little_endian::u64_at(header, at::DATA_OFFSET)),
+            data_size: Sectors(little_endian::u64_at(header, at::DATA_SIZE)),
+            super_offset: DriveLba(little_endian::u64_at(header, at::SUPER_OFFSET)),
+            recovery_or_tail: little_endian::u64_at(header, at::RECOVERY_OR_TAIL),
+            dev_number: little_endian::u32_at(header, at::DEV_NUMBER),
+            corrected_reads: little_endian::u32_at(header, at::CORRECTED_READS),
+            device_uuid: Uuid(little_endian::array(header, at::DEVICE_UUID)),
             device_flags: DeviceFlags(header[at::DEVICE_FLAGS]),
             bad_blocks: BadBlockPlace {
                 shift: header[at::BAD_BLOCK_SHIFT],
-                size: le::u16_at(header, at::BAD_BLOCK_SIZE),
-                offset: le::i32_at(header, at::BAD_BLOCK_OFFSET),
+                size: little_endian::u16_at(header, at::BAD_BLOCK_SIZE),
+                offset: little_endian::i32_at(header, at::BAD_BLOCK_OFFSET),
             },
-            updated: Timestamp(le::u64_at(header, at::UPDATED)),
-            events: le::u64_at(header, at::EVENTS),
-            resync_offset: le::u64_at(header, at::RESYNC_OFFSET),
-            logical_block_size: le::u32_at(header, at::LOGICAL_BLOCK_SIZE),
+            updated: Timestamp(little_endian::u64_at(header, at::UPDATED)),
+            events: little_endian::u64_at(header, at::EVENTS),
+            resync_offset: little_endian::u64_at(header, at::RESYNC_OFFSET),
+            logical_block_size: little_endian::u32_at(header, at::LOGICAL_BLOCK_SIZE),
             roles: decode_roles(bytes),
-            journal: features.contains(FeatureMap::CONTROLLER_JOURNAL).then(|| Uuid(le::array(header, at::JOURNAL))),
+            journal: features
+                .contains(FeatureMap::CONTROLLER_JOURNAL)
+                .then(|| Uuid(little_endian::array(header, at::JOURNAL))),
             journal_reached: features.contains(FeatureMap::JOURNAL_REACHED).then(|| JournalReached {
-                entry: le::u64_at(header, at::JOURNAL_REACHED),
-                generation: le::u32_at(header, at::JOURNAL_GENERATION),
+                entry: little_endian::u64_at(header, at::JOURNAL_REACHED),
+                generation: little_endian::u32_at(header, at::JOURNAL_GENERATION),
             }),
             unassigned: Unassigned {
-                pad_12: le::array(header, at::PAD_12),
+                pad_12: little_endian::array(header, at::PAD_12),
                 pad_228: unassigned_at_the_end(header, features),
             },
         };
-        check::all(&superblock, drive_size)?;
+        superblock_checks::all(&superblock, drive_size)?;
         Ok(superblock)
     }
 
@@ -334,61 +336,61 @@ impl Superblock {
         self.encode_set(out);
         self.encode_member(out);
         for (index, role) in self.roles.iter().enumerate() {
-            le::put(out, HEADER_BYTES + 2 * index, &role.code().to_le_bytes());
+            little_endian::put(out, HEADER_BYTES + 2 * index, &role.code().to_le_bytes());
         }
         let checksum = checksum(out, self.roles.len());
-        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
+        little_endian::put(out, at::CHECKSUM, &checksum.to_le_bytes());
         len
     }
 
     fn encode_set(&self, out: &mut [u8]) {
         let chunk = u32::try_from(self.chunk.0).expect("a chunk has fewer than 2^32 sectors");
-        le::put(out, at::MAGIC, &SUPERBLOCK_MAGIC.to_le_bytes());
-        le::put(out, at::MAJOR, &MAJOR.to_le_bytes());
-        le::put(out, at::FEATURES, &self.features.0.to_le_bytes());
-        le::put(out, at::PAD_12, &self.unassigned.pad_12);
-        le::put(out, at::SET_UUID, &self.set_uuid.0);
-        le::put(out, at::SET_NAME, &self.set_name.0);
-        le::put(out, at::CREATED, &self.created.0.to_le_bytes());
-        le::put(out, at::LEVEL, &self.level.number().to_le_bytes());
-        le::put(out, at::LAYOUT, &self.layout.to_le_bytes());
-        le::put(out, at::SIZE, &self.size.0.to_le_bytes());
-        le::put(out, at::CHUNK, &chunk.to_le_bytes());
-        le::put(out, at::RAID_DISKS, &u32::from(self.raid_disks).to_le_bytes());
-        le::put(out, at::BITMAP_OR_PPL, &self.bitmap_or_ppl.to_le_bytes());
-        le::put(out, at::NEW_LEVEL, &self.reshape.new_level.to_le_bytes());
-        le::put(out, at::RESHAPE_POSITION, &self.reshape.position.to_le_bytes());
-        le::put(out, at::DELTA_DISKS, &self.reshape.delta_disks.to_le_bytes());
-        le::put(out, at::NEW_LAYOUT, &self.reshape.new_layout.to_le_bytes());
-        le::put(out, at::NEW_CHUNK, &self.reshape.new_chunk.to_le_bytes());
-        le::put(out, at::NEW_OFFSET, &self.reshape.new_offset.to_le_bytes());
+        little_endian::put(out, at::MAGIC, &SUPERBLOCK_MAGIC.to_le_bytes());
+        little_endian::put(out, at::MAJOR, &MAJOR.to_le_bytes());
+        little_endian::put(out, at::FEATURES, &self.features.0.to_le_bytes());
+        little_endian::put(out, at::PAD_12, &self.unassigned.pad_12);
+        little_endian::put(out, at::SET_UUID, &self.set_uuid.0);
+        little_endian::put(out, at::SET_NAME, &self.set_name.0);
+        little_endian::put(out, at::CREATED, &self.created.0.to_le_bytes());
+        little_endian::put(out, at::LEVEL, &self.level.number().to_le_bytes());
+        little_endian::put(out, at::LAYOUT, &self.layout.to_le_bytes());
+        little_endian::put(out, at::SIZE, &self.size.0.to_le_bytes());
+        little_endian::put(out, at::CHUNK, &chunk.to_le_bytes());
+        little_endian::put(out, at::RAID_DISKS, &u32::from(self.raid_disks).to_le_bytes());
+        little_endian::put(out, at::BITMAP_OR_PPL, &self.bitmap_or_ppl.to_le_bytes());
+        little_endian::put(out, at::NEW_LEVEL, &self.reshape.new_level.to_le_bytes());
+        little_endian::put(out, at::RESHAPE_POSITION, &self.reshape.position.to_le_bytes());
+        little_endian::put(out, at::DELTA_DISKS, &self.reshape.delta_disks.to_le_bytes());
+        little_endian::put(out, at::NEW_LAYOUT, &self.reshape.new_layout.to_le_bytes());
+        little_endian::put(out, at::NEW_CHUNK, &self.reshape.new_chunk.to_le_bytes());
+        little_endian::put(out, at::NEW_OFFSET, &self.reshape.new_offset.to_le_bytes());
     }
 
     fn encode_member(&self, out: &mut [u8]) {
         let max_dev = u32::try_from(self.roles.len()).expect("a role table is short");
-        le::put(out, at::DATA_OFFSET, &self.data_offset.0.to_le_bytes());
-        le::put(out, at::DATA_SIZE, &self.data_size.0.to_le_bytes());
-        le::put(out, at::SUPER_OFFSET, &self.super_offset.0.to_le_bytes());
-        le::put(out, at::RECOVERY_OR_TAIL, &self.recovery_or_tail.to_le_bytes());
-        le::put(out, at::DEV_NUMBER, &self.dev_number.to_le_bytes());
-        le::put(out, at::CORRECTED_READS, &self.corrected_reads.to_le_bytes());
-        le::put(out, at::DEVICE_UUID, &self.device_uuid.0);
+        little_endian::put(out, at::DATA_OFFSET, &self.data_offset.0.to_le_bytes());
+        little_endian::put(out, at::DATA_SIZE, &self.data_size.0.to_le_bytes());
+        little_endian::put(out, at::SUPER_OFFSET, &self.super_offset.0.to_le_bytes());
+        little_endian::put(out, at::RECOVERY_OR_TAIL, &self.recovery_or_tail.to_le_bytes());
+        little_endian::put(out, at::DEV_NUMBER, &self.dev_number.to_le_bytes());
+        little_endian::put(out, at::CORRECTED_READS, &self.corrected_reads.to_le_bytes());
+        little_endian::put(out, at::DEVICE_UUID, &self.device_uuid.0);
         out[at::DEVICE_FLAGS] = self.device_flags.0;
         out[at::BAD_BLOCK_SHIFT] = self.bad_blocks.shift;
-        le::put(out, at::BAD_BLOCK_SIZE, &self.bad_blocks.size.to_le_bytes());
-        le::put(out, at::BAD_BLOCK_OFFSET, &self.bad_blocks.offset.to_le_bytes());
-        le::put(out, at::UPDATED, &self.updated.0.to_le_bytes());
-        le::put(out, at::EVENTS, &self.events.to_le_bytes());
-        le::put(out, at::RESYNC_OFFSET, &self.resync_offset.to_le_bytes());
-        le::put(out, at::MAX_DEV, &max_dev.to_le_bytes());
-        le::put(out, at::LOGICAL_BLOCK_SIZE, &self.logical_block_size.to_le_bytes());
-        le::put(out, at::PAD_228, &self.unassigned.pad_228);
+        little_endian::put(out, at::BAD_BLOCK_SIZE, &self.bad_blocks.size.to_le_bytes());
+        little_endian::put(out, at::BAD_BLOCK_OFFSET, &self.bad_blocks.offset.to_le_bytes());
+        little_endian::put(out, at::UPDATED, &self.updated.0.to_le_bytes());
+        little_endian::put(out, at::EVENTS, &self.events.to_le_bytes());
+        little_endian::put(out, at::RESYNC_OFFSET, &self.resync_offset.to_le_bytes());
+        little_endian::put(out, at::MAX_DEV, &max_dev.to_le_bytes());
+        little_endian::put(out, at::LOGICAL_BLOCK_SIZE, &self.logical_block_size.to_le_bytes());
+        little_endian::put(out, at::PAD_228, &self.unassigned.pad_228);
         if let Some(journal) = self.journal {
-            le::put(out, at::JOURNAL, &journal.0);
+            little_endian::put(out, at::JOURNAL, &journal.0);
         }
         if let Some(reached) = self.journal_reached {
-            le::put(out, at::JOURNAL_REACHED, &reached.entry.to_le_bytes());
-            le::put(out, at::JOURNAL_GENERATION, &reached.generation.to_le_bytes());
+            little_endian::put(out, at::JOURNAL_REACHED, &reached.entry.to_le_bytes());
+            little_endian::put(out, at::JOURNAL_GENERATION, &reached.generation.to_le_bytes());
         }
     }
 
@@ -550,15 +552,15 @@ impl Superblock {
 fn check_envelope(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], SuperblockError> {
     let header: &[u8; HEADER_BYTES] =
         bytes.first_chunk().ok_or(SuperblockError::Truncated { have: bytes.len(), need: HEADER_BYTES })?;
-    let magic = le::u32_at(header, at::MAGIC);
+    let magic = little_endian::u32_at(header, at::MAGIC);
     if magic != SUPERBLOCK_MAGIC {
         return Err(SuperblockError::NoMagic(magic));
     }
-    let major = le::u32_at(header, at::MAJOR);
+    let major = little_endian::u32_at(header, at::MAJOR);
     if major != MAJOR {
         return Err(SuperblockError::UnknownMajor(major));
     }
-    let max_dev = le::u32_at(header, at::MAX_DEV);
+    let max_dev = little_endian::u32_at(header, at::MAX_DEV);
     let entries = usize::try_from(max_dev).unwrap_or(usize::MAX);
     if entries > ROLES_MAX {
         return Err(SuperblockError::TooManyRoles(max_dev));
@@ -567,7 +569,7 @@ fn check_envelope(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], SuperblockError> 
     if bytes.len() < need {
         return Err(SuperblockError::Truncated { have: bytes.len(), need });
     }
-    let stored = le::u32_at(header, at::CHECKSUM);
+    let stored = little_endian::u32_at(header, at::CHECKSUM);
     let computed = checksum(bytes, entries);
     if stored != computed {
         return Err(SuperblockError::Checksum { stored, computed });
@@ -581,18 +583,18 @@ fn checksum(bytes: &[u8], entries: usize) -> u32 {
     let bytes = &bytes[..HEADER_BYTES + 2 * entries];
     let words = bytes.chunks_exact(4);
     let rest = words.remainder();
-    let mut sum: u64 = words.map(|word| u64::from(le::u32_at(word, 0))).sum();
+    let mut sum: u64 = words.map(|word| u64::from(little_endian::u32_at(word, 0))).sum();
     if !rest.is_empty() {
-        sum += u64::from(le::u16_at(rest, 0));
+        sum += u64::from(little_endian::u16_at(rest, 0));
     }
-    sum -= u64::from(le::u32_at(bytes, at::CHECKSUM));
+    sum -= u64::from(little_endian::u32_at(bytes, at::CHECKSUM));
     let folded = (sum & 0xffff_ffff) + (sum >> 32);
     u32::try_from(folded & 0xffff_ffff).expect("masked to 32 bits")
 }
 
 /// Bytes 228 to 255 without the journal's name and position. Both are removed if the journal holds no more data of the set.
 fn unassigned_at_the_end(header: &[u8], features: FeatureMap) -> [u8; 28] {
-    let mut pad = le::array(header, at::PAD_228);
+    let mut pad = little_endian::array(header, at::PAD_228);
     if features.contains(FeatureMap::CONTROLLER_JOURNAL) {
         pad[..size_of::<Uuid>()].fill(0);
     }
@@ -604,10 +606,10 @@ fn unassigned_at_the_end(header: &[u8], features: FeatureMap) -> [u8; 28] {
 
 /// The role table after a header that passed [`check_envelope`].
 fn decode_roles(bytes: &[u8]) -> RoleTable {
-    let entries = usize::try_from(le::u32_at(bytes, at::MAX_DEV)).expect("bounded by the envelope");
+    let entries = usize::try_from(little_endian::u32_at(bytes, at::MAX_DEV)).expect("bounded by the envelope");
     let mut roles = RoleTable::new(entries);
     for index in 0..entries {
-        roles.set(index, DeviceRole::from_code(le::u16_at(bytes, HEADER_BYTES + 2 * index)));
+        roles.set(index, DeviceRole::from_code(little_endian::u16_at(bytes, HEADER_BYTES + 2 * index)));
     }
     roles
 }

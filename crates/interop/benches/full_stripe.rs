@@ -10,7 +10,7 @@ use openraid_core::events::{BlockRequest, Completion, RequestKind};
 use openraid_core::limits::Limits;
 use openraid_core::{Actions, Controller};
 use openraid_parity::Kernels;
-use openraid_runtime::jobs;
+use openraid_runtime::parity_jobs;
 use openraid_sim::drive::null::NullMachine;
 use openraid_sim::world::arrays::plan_new;
 use openraid_sim::{ArrayShape, RigOptions};
@@ -102,7 +102,7 @@ impl Machine {
             self.controller.complete(Completion::Transfer { tag: transfer.tag, result: Ok(()) });
         }
         for job in &self.actions.jobs {
-            let verdict = jobs::run(self.kernels, &mut self.pool, job, self.actions.columns_of(job));
+            let verdict = parity_jobs::run(self.kernels, &mut self.pool, job, self.actions.columns_of(job));
             self.controller.complete(Completion::Job { tag: job.tag, verdict });
         }
         self.ended += self.actions.replies.len() as u64;

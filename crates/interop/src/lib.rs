@@ -16,7 +16,7 @@ use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
 use openraid_oracle::stamp::{self, StampReport, WriteLog};
 use openraid_sim::drive::{DriveSpec, FreshContent};
-use openraid_sim::shape::Blocks;
+use openraid_sim::test_arrays::Blocks;
 use openraid_sim::world::{World, WorldSpec};
 use openraid_sim::{ArrayShape, Random, Rig, RigOptions};
 use openraid_units::{ArrayId, DriveId, DriveLba, Sectors};

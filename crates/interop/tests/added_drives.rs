@@ -53,7 +53,7 @@ fn grown(paths: &[PathBuf], folder: &Folder) -> Vec<PathBuf> {
     let (mut world, array) = with_new_drive(paths);
     world.add_member(array, last_drive(&world)).unwrap_or_else(|error| panic!("{error}"));
     world.run_until_idle();
-    let superblock = openraid_sim::oracle::members::superblock_on(&world, last_drive(&world));
+    let superblock = openraid_sim::oracle::redundancy::superblock_on(&world, last_drive(&world));
     assert_eq!(superblock.expect("it is a spare").data_offset, START);
     let common = world.status(array).expect("it runs").superblock.expect("it has metadata");
     let new = ShapeFields { raid_disks: 4, ..common.shape() };

@@ -9,7 +9,7 @@ use openraid_oracle::{answer, Guest};
 use openraid_sim::oracle::Members;
 use openraid_sim::probe::probe;
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::test_arrays::MEMBER_DATA;
 use openraid_sim::world::WorldSpec;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions, World};
 use openraid_units::{ArrayId, DriveId, Sectors, Slot};

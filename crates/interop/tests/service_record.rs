@@ -9,7 +9,7 @@ use openraid_core::admin::AdminCommand;
 use openraid_core::Actions;
 use openraid_format::MdLevel;
 use openraid_nbd::NbdCommand;
-use openraid_runtime::record::{EngineCall, Recorder};
+use openraid_runtime::engine_recorder::{EngineCall, Recorder};
 use openraid_runtime::ServiceConfig;
 use openraid_sim::digest::Digest;
 use openraid_sim::record::{Record, RecordEntry};

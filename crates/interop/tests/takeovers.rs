@@ -9,7 +9,7 @@ use openraid_interop::{dump_all, machine, read_array, stamp_array, Folder};
 use openraid_oracle::{answer, stamp, Guest};
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::Loss;
-use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::test_arrays::MEMBER_DATA;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Nanos, Sectors, Slot};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::auth::token;
+use crate::auth::secret;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
 
@@ -18,7 +18,7 @@ fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         let all: Vec<&str> = FILES.iter().map(|(_, text, _)| *text).collect();
-        token::digest(&all.concat())[..16].to_owned()
+        secret::digest(&all.concat())[..16].to_owned()
     })
 }
 

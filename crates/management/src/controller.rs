@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::api_values::{KeptInput, KeptModel};
 use crate::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
-use crate::place::PlaceModel;
+use crate::stripe_map::PlaceModel;
 
 /// Why a server did not carry out a command.
 #[derive(Clone, PartialEq, Eq, Debug)]

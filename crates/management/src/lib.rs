@@ -25,12 +25,12 @@ mod controller;
 mod http;
 pub mod lab;
 pub mod limits;
-mod machine;
+mod machine_facts;
 mod metrics;
 mod nbd_tls;
-mod place;
 mod redfish;
-mod state;
+mod shared_state;
+mod stripe_map;
 
 pub use api_values::{KeptInput, KeptModel, KeptSink};
 pub use auth::tokens::RevokeError;
@@ -38,8 +38,8 @@ pub use auth::users::Users;
 pub use controller::{
     CommandResult, Controller, Creation, EventModel, OfferModel, PlanModel, Refusal, ScheduleInput, SettingModel,
 };
+pub use http::certificate_renewal::{PendingTls, Renewal, TlsFiles};
 pub use http::listen::{ListenError, Management, Options};
-pub use http::renew::{PendingTls, Renewal, TlsFiles};
 pub use http::tls::{flaws, TlsFile, Validity};
 pub use nbd_tls::{NbdTls, NbdTlsOptions, NbdTlsRuns};
-pub use place::{LocationModel, PlaceModel};
+pub use stripe_map::{LocationModel, PlaceModel};

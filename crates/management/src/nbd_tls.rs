@@ -28,9 +28,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, Semaphore};
 use tokio::time::timeout;
 
+use crate::http::certificate_renewal::Renewal;
+use crate::http::connection_places::{ConnectionPlace, ConnectionPlaces};
 use crate::http::listen::ListenError;
-use crate::http::places::{ConnectionPlace, ConnectionPlaces};
-use crate::http::renew::Renewal;
 use crate::http::tls::Certificate;
 use crate::limits::{
     TUNNELS_MAX, TUNNEL_BYTES, TUNNEL_END_TIME_MAX, TUNNEL_HANDSHAKE_TIME_MAX, TUNNEL_OPTIONS_MAX, TUNNEL_STRANGERS_MAX,

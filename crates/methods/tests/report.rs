@@ -8,7 +8,7 @@ use openraid_methods::report::data::{
     Level, LineChart, MachinePart, Mark, Panel, PartLoad, Point, ReportCell, ReportRow, ReportSection, ReportSubject,
     ReportTable, Review, Scale, Series, Unit,
 };
-use openraid_methods::report::{findings, render, text, LINES_MAX};
+use openraid_methods::report::{findings, render, terminal_text, LINES_MAX};
 use std::path::PathBuf;
 use support::xml::{read, Element};
 
@@ -35,7 +35,7 @@ fn the_page_is_the_kept_one() {
 
 #[test]
 fn the_text_is_the_kept_one() {
-    kept("sample.txt", &text::render(&support::sample::review(), 110));
+    kept("sample.txt", &terminal_text::render(&support::sample::review(), 110));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn the_page_loads_nothing_and_runs_nothing() {
 #[test]
 fn an_empty_report_is_a_page() {
     held(&render(&Review::default()));
-    assert_eq!(text::render(&Review::default(), 80), "\n\n");
+    assert_eq!(terminal_text::render(&Review::default(), 80), "\n\n");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn made_up_reports_hold_what_every_report_must() {
         let page = render(&review);
         held(&page);
         assert_eq!(page, render(&review), "seed {seed}: two pages of one report differ");
-        for line in text::render(&review, 90).lines() {
+        for line in terminal_text::render(&review, 90).lines() {
             assert!(line.chars().count() <= 90 && !line.chars().any(char::is_control), "seed {seed}: {line:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! Buses and links: their data rates, their directions, and the cost of a command on them.
 
 use crate::error::ModelErrors;
-use crate::head::Head;
+use crate::profile_head::Head;
 use crate::reader::{read_file, Edges, ProfileSection};
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;

@@ -5,7 +5,7 @@
 
 use crate::drive::small;
 use crate::error::ModelErrors;
-use crate::head::Head;
+use crate::profile_head::Head;
 use crate::quirk::{Quirk, QuirkValue};
 use crate::reader::{read_file, Edges, ProfileSection};
 use crate::sourced::{Rate, Sourced};

@@ -3,8 +3,8 @@
 use crate::bus::BusProfile;
 use crate::disk::DiskProfile;
 use crate::error::ModelErrors;
-use crate::head::Head;
 use crate::power::PowerProfile;
+use crate::profile_head::Head;
 use crate::reader::{read_file, Edges, ProfileSection};
 use crate::reliability::ReliabilityProfile;
 use crate::sourced::{Rate, Sourced};

@@ -1,7 +1,7 @@
 //! Hosts: the cost of a request on the processor of the requesting machine.
 
 use crate::error::ModelErrors;
-use crate::head::Head;
+use crate::profile_head::Head;
 use crate::reader::{read_file, Edges, ProfileSection};
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;

@@ -24,20 +24,20 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod block_status;
 pub mod client;
-mod error;
+mod error_numbers;
 mod export;
 mod flags;
 pub mod limits;
 mod request;
 pub mod server;
-mod status;
 mod uri;
 mod wire;
 
-pub use error::NbdError;
+pub use block_status::StatusExtent;
+pub use error_numbers::NbdError;
 pub use export::{BlockSizes, BlockSizesError, ContextSet, ExportError, ExportInfo, MetaContext};
 pub use flags::ExportFlags;
 pub use request::{Cookie, NbdCommand, NbdRequest, REQUEST_BYTES};
-pub use status::StatusExtent;
 pub use uri::{NbdUri, Transport, UriError, PORT_DEFAULT};

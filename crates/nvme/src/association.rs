@@ -12,7 +12,7 @@ use core::net::IpAddr;
 
 use openraid_units::{Instant, Nanos};
 
-use crate::events::OwedEvents;
+use crate::async_events::OwedEvents;
 use crate::limits::{IO_QUEUES_MAX, KEEP_ALIVE_UNIT};
 use crate::nqn::Nqn;
 use crate::subsystem::PortId;

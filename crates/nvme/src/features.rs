@@ -1,8 +1,8 @@
 //! Features that a host reads and sets.
 
 use crate::association::{AssociationKey, AssociationSubject};
+use crate::async_events::HostNotice;
 use crate::capsule::SubmissionEntry;
-use crate::events::HostNotice;
 use crate::limits::IO_QUEUES_MAX;
 use crate::status::Status;
 use crate::target::NvmeTarget;

@@ -2,13 +2,13 @@
 
 use crate::association::{Association, AssociationKey, AssociationSubject};
 use crate::capsule::SubmissionEntry;
-use crate::fabrics::VERSION;
 use crate::features::events_of;
 use crate::limits::{
     EVENT_REQUESTS_MAX, IN_CAPSULE_BYTES_MAX, KEEP_ALIVE_UNIT, LOG_BYTES_MAX, PATH_CHANGE_TIME_MAX, QUEUE_ENTRIES_MAX,
     RANGES_MAX, RANGE_BYTES_MAX, READY_TIME_MAX, TRANSFER_PAGES_LOG2,
 };
 use crate::nqn::{DISCOVERY_NQN, NQN_FIELD_BYTES};
+use crate::registers::VERSION;
 use crate::status::Status;
 use crate::subsystem::Subsystem;
 use crate::target::NvmeTarget;

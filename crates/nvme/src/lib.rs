@@ -24,34 +24,34 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod admin;
+mod admin_commands;
 mod association;
+mod async_events;
 mod capsule;
 mod connect;
+mod connection;
 mod connection_rules;
-mod data;
 mod discovery;
 mod engine_command;
-mod events;
-mod fabrics;
 mod features;
 mod icreq;
 mod identify;
 mod in_flight;
-mod io;
+mod io_commands;
 pub mod limits;
-mod log;
+mod log_pages;
 mod nqn;
-mod queue;
+mod registers;
+mod requested_payload;
 mod status;
 mod subsystem;
 mod target;
 mod violation;
 mod wire;
 
+pub use connection::{ArrivedTransfer, Closing, HostQueue, NextBytes, QueueEvent, QueueStep, ReadPart};
 pub use engine_command::{CommandId, CommandKind, NvmeCommand, PayloadSource};
 pub use nqn::{Nqn, NqnError, DISCOVERY_NQN};
-pub use queue::{ArrivedTransfer, Closing, HostQueue, NextBytes, QueueEvent, QueueStep, ReadPart};
 pub use status::CommandOutcome;
 pub use subsystem::{AllowedHosts, PathState, Port, PortId, Preferred, Subsystem};
 pub use target::{AttachedHost, ConnectionId, Errand, NvmeTarget, NvmeTargetError, SubsystemError, TargetSettings};

@@ -8,7 +8,7 @@ use openraid_parity::Kernels;
 use openraid_units::{ArrayId, Bytes, Instant};
 
 use crate::association::{Association, AssociationKey, AssociationSubject, HostNames, Power, QueuePlace};
-use crate::events::HostNotice;
+use crate::async_events::HostNotice;
 use crate::limits::{ASSOCIATIONS_MAX, HOSTS_MAX, PORTS_MAX, SUBSYSTEMS_MAX};
 use crate::nqn::Nqn;
 use crate::subsystem::{AllowedHosts, PathState, Port, PortId, Subsystem};

@@ -11,10 +11,10 @@
 mod arguments;
 #[cfg(test)]
 mod forms;
-mod laboratory;
 mod paced;
 mod profile;
-mod swarm;
+mod shared_parts;
+mod torture_threads;
 mod verb;
 
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ use arguments::LabArguments;
 
 fn main() -> ExitCode {
     openraid::output::set_program(PROGRAM);
-    openraid::job::attend();
+    openraid::lab_job::attend();
     completion::attend(LabArguments::command);
     openraid_runtime::member::paced::set_models(paced::find);
     let arguments = match LabArguments::try_parse() {

@@ -6,7 +6,7 @@ use openraid_units::Nanos;
 
 use crate::arguments::Common;
 use crate::control::ControlServers;
-use crate::exit::Outcome;
+use crate::failure::Outcome;
 use crate::members;
 use crate::output::Output;
 use crate::registry::Registry;

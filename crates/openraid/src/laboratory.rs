@@ -8,7 +8,7 @@ use std::process::Command;
 use openraid_management::lab::ChoicesModel;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Exit;
+use crate::failure::Exit;
 use crate::output::warn;
 
 /// The laboratory's program, and the package that has it.

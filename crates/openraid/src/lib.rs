@@ -21,13 +21,13 @@ mod demo;
 mod desired;
 mod disk;
 mod events;
-pub mod exit;
+pub mod failure;
 mod history;
 pub mod in_process;
-pub mod job;
+pub mod lab_job;
 pub mod laboratory;
-pub mod making;
 pub mod members;
+pub mod new_arrays;
 mod notify;
 mod on_disk;
 pub mod output;
@@ -49,7 +49,7 @@ use clap::Parser;
 
 use arguments::Arguments;
 use context::Context;
-use exit::Exit;
+use failure::Exit;
 use output::program;
 
 /// Run the command line of this process.

@@ -11,7 +11,7 @@ use openraid_runtime::service::journal::JournalStartError;
 use openraid_runtime::service::{AttachError, OrderError, ServiceError, ShardError, StartError};
 use openraid_sys::{MemberError, NetError};
 
-use crate::exit::{Exit, Failure};
+use crate::failure::{Exit, Failure};
 
 /// An error with the exit code of a command that meets it, and the parts of its text: `NAME: FAULT; REMEDY`.
 pub trait Cause: std::fmt::Display {

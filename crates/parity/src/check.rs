@@ -8,8 +8,8 @@
 
 use crate::compute::assert_sparse;
 use crate::gf;
-use crate::list::BlockList;
-use crate::table::Sources;
+use crate::kernel_table::Sources;
+use crate::short_list::BlockList;
 use crate::Kernels;
 use core::ops::Range;
 

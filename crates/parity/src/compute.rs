@@ -1,8 +1,8 @@
 //! Parity from data, and parity brought up to date.
 
 use crate::gf;
-use crate::list::BlockList;
-use crate::table::{ParityChange, Sources};
+use crate::kernel_table::{ParityChange, Sources};
+use crate::short_list::BlockList;
 use crate::{assert_lengths, assert_row, Kernels};
 
 impl Kernels {

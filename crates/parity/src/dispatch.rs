@@ -1,6 +1,6 @@
 //! Which variant serves on this CPU.
 
-use crate::table::VariantTable;
+use crate::kernel_table::VariantTable;
 use crate::{reference, word};
 use core::fmt;
 

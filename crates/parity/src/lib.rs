@@ -29,19 +29,19 @@ mod crc32c_fold;
 mod dispatch;
 #[cfg(target_arch = "x86_64")]
 mod gfni;
+mod kernel_table;
 mod lane;
-mod list;
 mod loops;
 mod recover;
 mod reference;
-mod table;
+mod short_list;
 mod word;
 
 pub use check::{Difference, PqVerdict, SECTOR_BYTES};
 pub use dispatch::Kernels;
-pub use list::BlockList;
+pub use kernel_table::ParityChange;
 pub use recover::TooManyLost;
-pub use table::ParityChange;
+pub use short_list::BlockList;
 
 /// All blocks are as long as the first.
 #[inline]

@@ -11,8 +11,8 @@
 //! destinations at 128 to 1024 bytes, and non-temporal stores (a third of the speed in cache).
 
 use crate::gf;
+use crate::kernel_table::{ParityChange, Sources};
 use crate::lane::Lane;
-use crate::table::{ParityChange, Sources};
 
 /// Lanes worked on together: enough independent chains to hide the latency of Horner's rule, and few enough
 /// that P, Q and the loaded lanes stay in registers (16 of them with AVX2).
@@ -470,7 +470,7 @@ impl<L: Lane> Pass<L> for Equal {
     }
 }
 
-/// The functions of a [`VariantTable`](crate::table::Table) over one lane. All are `unsafe` for the table's reason:
+/// The functions of a [`VariantTable`](crate::kernel_table::Table) over one lane. All are `unsafe` for the table's reason:
 /// the CPU has the lane's instructions and the slices of one call have the same length. They are inlined into
 /// the variant's own functions, which name the instructions.
 pub(crate) mod bodies {
@@ -598,7 +598,7 @@ pub(crate) mod bodies {
 macro_rules! variant {
     ($lane:ty, $name:literal, $crc32c:path, [$($feature:literal)*]) => {
         use crate::loops::bodies;
-        use crate::table::{ParityChange, Sources, VariantTable};
+        use crate::kernel_table::{ParityChange, Sources, VariantTable};
 
         pub(crate) static TABLE: VariantTable = VariantTable {
             name: $name, xor, pq, q, update, solve_with_q, solve_with_pq, p_agrees, pq_agrees, is_zero, equal,

@@ -5,7 +5,7 @@
 //! Dx = (g^y s ^ t) / (g^x ^ g^y) and Dy = s ^ Dx. The divisor is never zero for x != y below 255.
 
 use crate::gf;
-use crate::list::BlockList;
+use crate::short_list::BlockList;
 use crate::{assert_row, Kernels};
 use core::fmt;
 

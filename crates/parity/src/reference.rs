@@ -4,7 +4,7 @@
 //! harder to read. Lengths have been checked by the caller ([`Kernels`](crate::Kernels)).
 
 use crate::gf;
-use crate::table::{ParityChange, Sources, VariantTable};
+use crate::kernel_table::{ParityChange, Sources, VariantTable};
 
 pub(crate) static TABLE: VariantTable = VariantTable {
     name: "reference",

@@ -1,4 +1,4 @@
-//! Parity jobs as the service runs them ([`jobs::run`]), and CRC-32C, next to Intel's ISA-L in one run:
+//! Parity jobs as the service runs them ([`parity_jobs::run`]), and CRC-32C, next to Intel's ISA-L in one run:
 //! `cargo bench -p openraid-runtime --bench jobs [-- VARIANT]`.
 //!
 //! Figures are nanoseconds of thread CPU time for one job whose data is in the cache: medians of alternating turns. The
@@ -12,7 +12,7 @@ use core::ffi::c_void;
 use isal::{generate, Generate, Isal};
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_parity::Kernels;
-use openraid_runtime::jobs;
+use openraid_runtime::parity_jobs;
 use openraid_sys::{FramePool, PoolOptions, PoolRange};
 use openraid_units::{Bytes, PoolOffset, Tag, TagKind};
 use std::hint::black_box;
@@ -111,7 +111,7 @@ fn jobs_of(kernels: Kernels, isal: Isal, width: u64, len: u64) {
         p: Some(at(width)),
         q: Some(at(width + 1)),
     };
-    let mut run = |job: &ParityJob| _ = black_box(jobs::run(kernels, &mut pool, job, &columns));
+    let mut run = |job: &ParityJob| _ = black_box(parity_jobs::run(kernels, &mut pool, job, &columns));
     let mut peer = Peer::new(width, len);
     let all = peer.starts.len();
     let shape = (width, len);

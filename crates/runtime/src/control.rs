@@ -17,7 +17,7 @@ use openraid_format::Superblock;
 use openraid_sys::clock;
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
 
-use crate::record::{EngineCall, Recorder};
+use crate::engine_recorder::{EngineCall, Recorder};
 
 /// The engine's time of day may differ from the wall clock by this much; superblocks have whole seconds.
 const WALL_CLOCK_DRIFT_MAX: Nanos = Nanos::from_millis(10);

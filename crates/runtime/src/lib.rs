@@ -13,13 +13,13 @@
 #![forbid(unsafe_code)]
 
 mod control;
+pub mod engine_recorder;
 mod export;
-mod hosts;
-pub mod jobs;
+mod host_requests;
 pub mod limits;
 pub mod member;
-pub mod record;
-mod rest;
+pub mod parity_jobs;
+mod round_pause;
 pub mod service;
 mod shard;
 mod slab;

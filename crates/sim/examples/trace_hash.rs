@@ -1,7 +1,7 @@
 //! Prints a hash of all decisions for several seeds: `trace_hash [FIRST [COUNT]]`. Builds of all profiles must print
 //! the same.
 
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::Slot;
 

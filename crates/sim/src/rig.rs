@@ -10,7 +10,7 @@ use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors, Slot};
 use crate::drive::{DriveSpec, FreshContent, Latency};
 use crate::oracle::{Content, HostSession, Members};
 use crate::random::Random;
-use crate::shape::ArrayShape;
+use crate::test_arrays::ArrayShape;
 use crate::world::{World, WorldSpec};
 
 /// The area before the data of a small member: superblock, bitmap and bad-block log.

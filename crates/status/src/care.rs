@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::alarm::Severity;
-use crate::check::CheckModel;
+use crate::check_results::CheckModel;
 use crate::words::{ScheduleWord, SinkWord};
 
 /// A sink of alarms.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::CheckWord;
+use crate::check_results::CheckWord;
 use crate::role::Role;
 use crate::words::PathWord;
 

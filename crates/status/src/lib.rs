@@ -1,7 +1,7 @@
 //! The state that a server reports, and the commands that it accepts.
 //!
 //! ```text
-//! server/view.rs --makes--> ArrayModel, JournalModel ... --shown by--> CLI, --json, HTTP API, console, metrics,
+//! server/array_model.rs --makes--> ArrayModel, JournalModel ... --shown by--> CLI, --json, HTTP API, console, metrics,
 //! Redfish all of those   --send---> Command                      --carried out by--> server/orders.rs
 //! ```
 //!
@@ -12,7 +12,7 @@
 
 pub mod alarm;
 pub mod care;
-pub mod check;
+pub mod check_results;
 mod command;
 pub mod date;
 mod event;
@@ -24,7 +24,7 @@ mod offline;
 mod role;
 mod server;
 mod shape;
-pub mod shell;
+pub mod shell_quoting;
 pub mod uri;
 mod words;
 

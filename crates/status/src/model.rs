@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::alarm::AlarmModel;
 use crate::care::SmartModel;
-use crate::check::{CheckModel, OutcomeModel};
+use crate::check_results::{CheckModel, OutcomeModel};
 use crate::exit::Exit;
 use crate::level::LevelWord;
 use crate::shape::{OtherSizeModel, ReshapeModel};

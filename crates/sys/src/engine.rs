@@ -14,17 +14,17 @@
 //! the kernel returns it. If the engine is dropped before that, this memory and the members are kept until the process
 //! ends.
 
+use crate::blocking_threads::Threads;
 use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 use crate::command::{
     Answer, MemberCommand, Opcode, DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX,
 };
+use crate::commands_in_flight::{CommandEntry, CommandTable, Memory, Next};
 use crate::epoll::wait_readable;
 use crate::errno::{Errno, Note};
+use crate::frame_pool::{FramePool, Mapping, PoolRange};
 use crate::member::MemberFile;
-use crate::pool::{FramePool, Mapping, PoolRange};
 use crate::ring::Ring;
-use crate::table::{CommandEntry, CommandTable, Memory, Next};
-use crate::threads::Threads;
 use openraid_units::{Bytes, DriveLba, Nanos, Sectors, SECTOR_BYTES};
 use std::fmt;
 use std::marker::PhantomData;
@@ -588,7 +588,7 @@ impl fmt::Debug for IoEngine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::PoolOptions;
+    use crate::frame_pool::PoolOptions;
 
     /// Makes the kernel refuse io_uring to this thread, as the sandboxes of containers do.
     fn forbid_uring(errno: i32) {

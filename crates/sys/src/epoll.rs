@@ -1,7 +1,7 @@
 //! One place to wait: sockets, completions, signals and wake-ups from other threads.
 
+use crate::blocking_threads::{drain_event, event_fd, ring_event};
 use crate::errno::{check, Errno};
-use crate::threads::{drain_event, event_fd, ring_event};
 use openraid_units::Nanos;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

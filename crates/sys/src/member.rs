@@ -14,11 +14,11 @@
 
 use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 use crate::command::IoError;
+use crate::ending_processes::is_ending;
 use crate::errno::{check, check_size, Errno, Note};
 use crate::holders::{lock_owner, opener, process_text, LockKind};
 use crate::member_error::{MemberError, NotAMember};
 use crate::member_facts::{holder_of_device, holder_of_file, in_sysfs, Facts, Sysfs};
-use crate::process::is_ending;
 use crate::room_wait::room_wait;
 use openraid_units::{BlockSize, BlockSizeError, Bytes, DriveLba, Sectors};
 use std::fs::{File, Metadata, OpenOptions};

@@ -11,10 +11,10 @@ use openraid_units::Nanos;
 
 use crate::address_reuse::LEAVING_TIME_MAX;
 use crate::clock;
+use crate::ending_processes::is_ending;
 use crate::errno::Errno;
 use crate::holders::process_text;
 use crate::net::{holder_of_name, Holder, Listener, NetError};
-use crate::process::is_ending;
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);

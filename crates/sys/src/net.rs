@@ -4,9 +4,9 @@
 //! Every call does at most one system call and never waits. A fault of the network is an error value. If the peer
 //! closes the connection, the result is [`Progress::Closed`], not an error.
 
+use crate::ending_processes::is_ending;
 use crate::errno::{check, check_size, Errno};
-use crate::pool::{FramePool, PoolRange};
-use crate::process::is_ending;
+use crate::frame_pool::{FramePool, PoolRange};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, Permissions};

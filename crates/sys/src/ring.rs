@@ -12,6 +12,7 @@
 //! page cache against 1.7 in the cooperative mode, and no difference at depth 32 (0.93 and 0.92). Waiting alone, reads
 //! from tmpfs at depth 32, which the kernel hands to threads of its own: 2.5 us against 2.9.
 
+use crate::blocking_threads::Threads;
 use crate::clock;
 use crate::command::{
     Answer, MemberCommand, Opcode, COMPLETION_ENTRIES, KERNEL_WORKERS_MAX, MEMBERS_MAX, SUBMISSION_ENTRIES,
@@ -19,10 +20,9 @@ use crate::command::{
 use crate::engine::{EngineOptions, WaitMode};
 use crate::epoll::{Epoll, Events, Interest};
 use crate::errno::{Errno, Note};
+use crate::frame_pool::Mapping;
 use crate::member::MemberFile;
-use crate::pool::Mapping;
-use crate::registered::Buffers;
-use crate::threads::Threads;
+use crate::registered_pool::Buffers;
 use io_uring::{opcode, squeue, types, IoUring};
 use openraid_units::{Nanos, PoolOffset};
 use std::collections::VecDeque;

@@ -235,8 +235,8 @@ impl AsFd for SharedEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocking_threads::event_fd;
     use crate::new_file::memory_file;
-    use crate::threads::event_fd;
 
     #[test]
     fn two_mappings_of_a_file_are_the_same_memory() {

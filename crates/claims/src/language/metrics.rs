@@ -6,7 +6,7 @@ use super::arguments::CallArguments;
 use super::value::CheckValue;
 use super::walk::Walk;
 use super::{wrong, Answer, CheckError};
-use crate::axes::{axis_named, Axis, AxisValue, AxisValues};
+use crate::axis_arguments::{axis_named, Axis, AxisValue, AxisValues};
 use crate::claim::Claim;
 use crate::metric::{Metric, MetricCall, MetricTarget, MetricValue, Operations};
 use crate::subject::{clip, subject, Level, Subject, JBOD};

@@ -6,7 +6,7 @@ use super::functions;
 use super::syntax::{Argument, Clause, Expr, ExprNode};
 use super::value::CheckValue;
 use super::{wrong, CheckError};
-use crate::axes::{axis_named, Axis, CLAIM_AXES};
+use crate::axis_arguments::{axis_named, Axis, CLAIM_AXES};
 use crate::metric::Metric;
 use crate::subject::{clip, subject, Subject, JBOD, LEVELS};
 

@@ -7,22 +7,22 @@
 //! A cell is run once for all callers. Answers must depend on cells and profiles alone: no figure of a claim is an
 //! input.
 
-mod aim;
-mod reading;
+mod call_meaning;
+mod stored_figures;
 
-use crate::axes::{Axis, AxisValue};
+use crate::axis_arguments::{Axis, AxisValue};
+use crate::computed::{self, ParityUpdate};
 use crate::metric::{Metric, MetricCall, MetricTarget, MetricValue, Metrics, NotApplicable};
-use crate::pure::{self, ParityUpdate};
 use crate::store::ClaimStore;
 use crate::subject::{Level, Subject};
-use aim::Aim;
+use call_meaning::Aim;
 use openraid_methods::cell::{self, CellSpec, Direction, Effort, Pattern};
 use openraid_methods::metrics::Scheme;
 use openraid_methods::target::{SimTarget, Target as _};
 use openraid_models::{ControllerKind, ControllerProfile, Library};
-use reading::CellReading;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
+use stored_figures::CellReading;
 
 /// The laboratory of claims.
 pub struct Simulated {
@@ -306,7 +306,7 @@ impl Simulated {
         Ok(MetricValue::Count(rule.members_min.into()))
     }
 
-    fn small_write(&self, call: &MetricCall) -> Result<pure::SmallWrite, NotApplicable> {
+    fn small_write(&self, call: &MetricCall) -> Result<computed::SmallWrite, NotApplicable> {
         let controller = self.controller_of(call)?;
         let (level, members) = match call.subject()? {
             Subject::Array { level, members } => (level, members),
@@ -317,7 +317,7 @@ impl Simulated {
             ControllerKind::Hardware => ParityUpdate::ReadModifyWrite,
             ControllerKind::Software => ParityUpdate::Cheapest,
         };
-        pure::small_write(level, members, manner)
+        computed::small_write(level, members, manner)
     }
 }
 
@@ -408,7 +408,7 @@ impl Metrics for Simulated {
             Metric::MinMembers => return self.min_members(call),
             Metric::MemberOps => return self.small_write(call).map(|cost| MetricValue::Operations(cost.operations)),
             Metric::MemberDisks => return self.small_write(call).map(|cost| MetricValue::Count(cost.members.into())),
-            Metric::Cap | Metric::SurviveFraction | Metric::ParityShare => return pure::answer(call),
+            Metric::Cap | Metric::SurviveFraction | Metric::ParityShare => return computed::answer(call),
         };
         Ok(MetricValue::Number(number))
     }

@@ -4,7 +4,7 @@
 //! rotation. The firmware keeps a margin: a sector that it would reach with less than the margin counts as one turn
 //! away.
 
-use super::segments::Lookup;
+use super::read_buffer::Lookup;
 use super::{Disk, DiskGeometry, DiskPlace, MediumCommand, SeekCurve, Spot, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
 /// Pieces of the write cache around the head that are compared.

@@ -10,27 +10,27 @@
 //! sector, with a limit on waiting. The angle of the platters follows from the time. Drives of an array do not turn
 //! together, so each drive has its own phase, and a spindle that is slower than nominal by up to [`SPINDLE_TOLERANCE`].
 
-mod dirty;
 mod geometry;
 mod mechanism;
+mod read_buffer;
 mod seek;
-mod segments;
 mod shingles;
+mod write_cache;
 
 pub use geometry::{DiskGeometry, DiskPlace, Span};
 pub use seek::SeekCurve;
 
-use super::outbox::Outbox;
+use super::future_completions::Outbox;
 use super::{CommandCounts, DriveOptions, Passing, VirtualDrive};
 use crate::random::Random;
-use dirty::Dirty;
 use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_models::{DiskProfile, Rate};
 use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
-use segments::{Lookup, Segments};
+use read_buffer::{Lookup, Segments};
 use shingles::Shingles;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use write_cache::Dirty;
 
 /// Limit of how much slower than nominal a spindle turns, in parts of 2^20: one in a thousand. Data sheets state 0.1 to
 /// 0.5 percent.

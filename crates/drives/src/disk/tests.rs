@@ -1,7 +1,7 @@
 //! Closed forms of a disk: rotation, seeks, sorting, sequential reads.
 
 use super::*;
-use crate::trial::{closed, command};
+use crate::one_drive_load::{closed, command};
 use openraid_models::{ArmMotion, DriveKind, DriveProfile, Library, Sourced};
 
 /// A profile with a firmware, buffers and a link that take no time: only the mechanism remains.

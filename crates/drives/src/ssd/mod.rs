@@ -14,7 +14,7 @@ mod dies;
 
 pub use dies::{DieTables, Dies};
 
-use super::outbox::Outbox;
+use super::future_completions::Outbox;
 use super::{CommandCounts, DriveOptions, DriveState, Passing, VirtualDrive};
 use crate::random::Random;
 use openraid_core::actions::{DriveCommand, DriveOp};

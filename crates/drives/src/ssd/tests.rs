@@ -1,7 +1,7 @@
 //! An SSD compared with figures that follow from its parameters.
 
 use super::*;
-use crate::trial::{closed, command};
+use crate::one_drive_load::{closed, command};
 use openraid_models::{DriveKind, DriveProfile, Library, Sourced};
 
 fn profile(name: &str) -> (SsdProfile, Sectors) {

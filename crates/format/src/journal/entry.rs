@@ -19,7 +19,7 @@ use super::{JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES, JOURNAL_NUMBER_END, JOURNAL_PAYL
 use super::{JOURNAL_RECORDS_MAX as RECORDS, JOURNAL_VERSION};
 use crate::crc32c;
 use crate::identity::Uuid;
-use crate::le;
+use crate::little_endian;
 use openraid_units::Sectors;
 
 const MAGIC: [u8; 8] = *b"ORAIDJEN";
@@ -146,19 +146,19 @@ impl EntryHeader {
             EntryKind::Commit => KIND_COMMIT,
             EntryKind::Wrap => KIND_WRAP,
         };
-        let before = usize::from(le::u16_at(out, at::COUNT));
-        le::put(out, at::MAGIC, &MAGIC);
-        le::put(out, at::VERSION, &JOURNAL_VERSION.to_le_bytes());
-        le::put(out, at::JOURNAL, &ring.journal.0);
-        le::put(out, at::SEQUENCE, &self.sequence.to_le_bytes());
-        le::put(out, at::EPOCH, &self.epoch.to_le_bytes());
-        le::put(out, at::POSITION, &self.position.0.to_le_bytes());
-        le::put(out, at::PROMISED, &self.promised.to_le_bytes());
-        le::put(out, at::TAIL_SEQUENCE, &self.tail.sequence.to_le_bytes());
-        le::put(out, at::TAIL_POSITION, &self.tail.position.0.to_le_bytes());
-        le::put(out, at::PAYLOAD_SECTORS, &payload.to_le_bytes());
-        le::put(out, at::KIND, &[kind]);
-        le::put(out, at::COUNT, &count.to_le_bytes());
+        let before = usize::from(little_endian::u16_at(out, at::COUNT));
+        little_endian::put(out, at::MAGIC, &MAGIC);
+        little_endian::put(out, at::VERSION, &JOURNAL_VERSION.to_le_bytes());
+        little_endian::put(out, at::JOURNAL, &ring.journal.0);
+        little_endian::put(out, at::SEQUENCE, &self.sequence.to_le_bytes());
+        little_endian::put(out, at::EPOCH, &self.epoch.to_le_bytes());
+        little_endian::put(out, at::POSITION, &self.position.0.to_le_bytes());
+        little_endian::put(out, at::PROMISED, &self.promised.to_le_bytes());
+        little_endian::put(out, at::TAIL_SEQUENCE, &self.tail.sequence.to_le_bytes());
+        little_endian::put(out, at::TAIL_POSITION, &self.tail.position.0.to_le_bytes());
+        little_endian::put(out, at::PAYLOAD_SECTORS, &payload.to_le_bytes());
+        little_endian::put(out, at::KIND, &[kind]);
+        little_endian::put(out, at::COUNT, &count.to_le_bytes());
         let (slots, _) = out[at::RECORDS..].as_chunks_mut::<RECORD_BYTES>();
         let log = ring.distance(self.tail.position, self.position);
         for (index, (slot, record)) in slots.iter_mut().zip(records).enumerate() {
@@ -169,9 +169,9 @@ impl EntryHeader {
         if let Some(left) = slots.get_mut(records.len()..before) {
             left.as_flattened_mut().fill(0);
         }
-        le::put(out, at::PAYLOAD_CRC, &self.payload_crc.to_le_bytes());
+        little_endian::put(out, at::PAYLOAD_CRC, &self.payload_crc.to_le_bytes());
         let checksum = checksum_without(out, records.len());
-        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
+        little_endian::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
     /// Sets the checksum of the payload in a header that was encoded before the payload was known, and computes the
@@ -181,9 +181,9 @@ impl EntryHeader {
     /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`].
     pub fn seal(out: &mut [u8], payload_crc: u32) {
         let out: &mut [u8; JOURNAL_BLOCK_BYTES] = out.first_chunk_mut().expect("room for a whole header");
-        le::put(out, at::PAYLOAD_CRC, &payload_crc.to_le_bytes());
+        little_endian::put(out, at::PAYLOAD_CRC, &payload_crc.to_le_bytes());
         let checksum = checksum(out);
-        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
+        little_endian::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
     /// Checks for faults that a correct checksum does not exclude.
@@ -269,7 +269,7 @@ impl<'a> JournalEntry<'a> {
     /// # Errors
     /// As [`JournalEntry::decode`].
     pub fn decode_kept(bytes: &'a [u8], ring: &JournalRing) -> Result<Self, EntryFault> {
-        let position = bytes.get(at::POSITION..at::POSITION + 8).map_or(0, |field| le::u64_at(field, 0));
+        let position = bytes.get(at::POSITION..at::POSITION + 8).map_or(0, |field| little_endian::u64_at(field, 0));
         Self::decode(bytes, ring, RingSector(position))
     }
 
@@ -299,21 +299,21 @@ impl<'a> Envelope<'a> {
         if bytes[at::MAGIC..at::VERSION] != MAGIC {
             return Err(EntryFault::NotAnEntry);
         }
-        let stored = le::u32_at(bytes, at::CHECKSUM);
+        let stored = little_endian::u32_at(bytes, at::CHECKSUM);
         let computed = checksum(bytes);
         if stored != computed {
             return Err(EntryFault::HeaderChecksum { stored, computed });
         }
-        let journal = Uuid(le::array(bytes, at::JOURNAL));
+        let journal = Uuid(little_endian::array(bytes, at::JOURNAL));
         if journal != ring.journal {
             return Err(EntryFault::OtherJournal(journal));
         }
-        let stands = RingSector(le::u64_at(bytes, at::POSITION));
+        let stands = RingSector(little_endian::u64_at(bytes, at::POSITION));
         if stands != position {
             return Err(EntryFault::OtherPosition(stands));
         }
-        let version = le::u32_at(bytes, at::VERSION);
-        let (sequence, epoch) = (le::u64_at(bytes, at::SEQUENCE), le::u64_at(bytes, at::EPOCH));
+        let version = little_endian::u32_at(bytes, at::VERSION);
+        let (sequence, epoch) = (little_endian::u64_at(bytes, at::SEQUENCE), little_endian::u64_at(bytes, at::EPOCH));
         Ok(Self { bytes, version, sequence, epoch })
     }
 
@@ -331,7 +331,7 @@ impl<'a> Envelope<'a> {
             KIND_WRAP => EntryKind::Wrap,
             other => return Err(bad("kind", other.into())),
         };
-        let count = usize::from(le::u16_at(bytes, at::COUNT));
+        let count = usize::from(little_endian::u16_at(bytes, at::COUNT));
         if count > JOURNAL_RECORDS_MAX {
             return Err(bad("record_count", count as u64));
         }
@@ -339,14 +339,14 @@ impl<'a> Envelope<'a> {
             sequence: self.sequence,
             epoch: self.epoch,
             position,
-            promised: le::u64_at(bytes, at::PROMISED),
+            promised: little_endian::u64_at(bytes, at::PROMISED),
             tail: LogPlace {
-                sequence: le::u64_at(bytes, at::TAIL_SEQUENCE),
-                position: RingSector(le::u64_at(bytes, at::TAIL_POSITION)),
+                sequence: little_endian::u64_at(bytes, at::TAIL_SEQUENCE),
+                position: RingSector(little_endian::u64_at(bytes, at::TAIL_POSITION)),
             },
             kind,
-            payload: Sectors(le::u32_at(bytes, at::PAYLOAD_SECTORS).into()),
-            payload_crc: le::u32_at(bytes, at::PAYLOAD_CRC),
+            payload: Sectors(little_endian::u32_at(bytes, at::PAYLOAD_SECTORS).into()),
+            payload_crc: little_endian::u32_at(bytes, at::PAYLOAD_CRC),
         };
         header.check(ring, count)?;
         let (all, _) = bytes[at::RECORDS..].as_chunks::<RECORD_BYTES>();
@@ -366,7 +366,7 @@ impl<'a> Envelope<'a> {
 
 /// CRC-32C of the header; the field of the checksum counts as zero.
 fn checksum(bytes: &[u8; JOURNAL_BLOCK_BYTES]) -> u32 {
-    let used = usize::from(le::u16_at(bytes, at::COUNT)).min(RECORDS);
+    let used = usize::from(little_endian::u16_at(bytes, at::COUNT)).min(RECORDS);
     if is_zero(&bytes[at::RECORDS + used * RECORD_BYTES..]) {
         // The shorter computation gives the same number.
         return checksum_without(bytes, used);

@@ -20,17 +20,17 @@
 //!
 //! The caller reads and writes; nothing here allocates. `docs/on-disk.md` has a drawing to the byte.
 
+mod choose_device;
 mod entry;
 mod error;
-mod mirror;
 mod record;
 mod ring;
 mod scan;
 mod superblock;
 
+pub use choose_device::choose_journal_mirror;
 pub use entry::{EntryHeader, EntryKind, JournalEntry};
 pub use error::{EntryFault, JournalError};
-pub use mirror::choose_journal_mirror;
 pub use record::JournalRecord;
 pub(crate) use record::RECORD_BYTES;
 pub use ring::{entry_sectors, JournalRing, LogPlace, RingSector};

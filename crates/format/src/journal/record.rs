@@ -10,7 +10,7 @@
 use super::error::EntryFault;
 use super::ring::RingSector;
 use super::{JOURNAL_ARRAYS_MAX, JOURNAL_LBA_END, JOURNAL_PAYLOAD_MAX};
-use crate::le;
+use crate::little_endian;
 use crate::role::ROLES_MAX;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
@@ -178,11 +178,11 @@ impl JournalRecord {
         let raw = Raw {
             kind: bytes[at::KIND],
             array: bytes[at::ARRAY],
-            slot: le::u16_at(bytes, at::SLOT),
-            payload_at: le::u32_at(bytes, at::PAYLOAD_AT),
-            lba: le::u64_at(bytes, at::LBA),
-            sectors: le::u64_at(bytes, at::SECTORS),
-            ring_sector: le::u64_at(bytes, at::RING_SECTOR),
+            slot: little_endian::u16_at(bytes, at::SLOT),
+            payload_at: little_endian::u32_at(bytes, at::PAYLOAD_AT),
+            lba: little_endian::u64_at(bytes, at::LBA),
+            sectors: little_endian::u64_at(bytes, at::SECTORS),
+            ring_sector: little_endian::u64_at(bytes, at::RING_SECTOR),
         };
         let Some(record) = raw.meaning() else {
             return Err(EntryFault::BadRecord { index, field: "kind", value: raw.kind.into() });

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::crc32c;
 use crate::identity::Uuid;
-use crate::le;
+use crate::little_endian;
 use openraid_units::{BlockSize, DriveLba, Sectors};
 
 const MAGIC: [u8; 8] = *b"ORAIDJSB";
@@ -255,7 +255,7 @@ impl JournalSuperblock {
         if bytes[at::COPY] != copy.number() {
             return Err(bad("copy", bytes[at::COPY].into()));
         }
-        let block = le::u32_at(bytes, at::BLOCK);
+        let block = little_endian::u32_at(bytes, at::BLOCK);
         let block = match block {
             512 => BlockSize::B512,
             4096 => BlockSize::B4096,
@@ -272,23 +272,23 @@ impl JournalSuperblock {
             other => return Err(bad("unfinished", other.into())),
         };
         let mut superblock = Self {
-            journal: Uuid(le::array(bytes, at::JOURNAL)),
-            controller: Uuid(le::array(bytes, at::CONTROLLER)),
-            generation: le::u64_at(bytes, at::GENERATION),
-            epoch: le::u64_at(bytes, at::EPOCH),
-            epoch_start: le::u64_at(bytes, at::EPOCH_START),
-            device_sectors: Sectors(le::u64_at(bytes, at::DEVICE_SECTORS)),
-            ring_start: DriveLba(le::u64_at(bytes, at::RING_START)),
-            ring_sectors: Sectors(le::u64_at(bytes, at::RING_SECTORS)),
+            journal: Uuid(little_endian::array(bytes, at::JOURNAL)),
+            controller: Uuid(little_endian::array(bytes, at::CONTROLLER)),
+            generation: little_endian::u64_at(bytes, at::GENERATION),
+            epoch: little_endian::u64_at(bytes, at::EPOCH),
+            epoch_start: little_endian::u64_at(bytes, at::EPOCH_START),
+            device_sectors: Sectors(little_endian::u64_at(bytes, at::DEVICE_SECTORS)),
+            ring_start: DriveLba(little_endian::u64_at(bytes, at::RING_START)),
+            ring_sectors: Sectors(little_endian::u64_at(bytes, at::RING_SECTORS)),
             tail: LogPlace {
-                sequence: le::u64_at(bytes, at::TAIL_SEQUENCE),
-                position: RingSector(le::u64_at(bytes, at::TAIL_POSITION)),
+                sequence: little_endian::u64_at(bytes, at::TAIL_SEQUENCE),
+                position: RingSector(little_endian::u64_at(bytes, at::TAIL_POSITION)),
             },
             block,
             mirrors: bytes[at::MIRRORS],
             mirror: bytes[at::MIRROR],
             clean,
-            kept: Sectors(le::u64_at(bytes, at::KEPT)),
+            kept: Sectors(little_endian::u64_at(bytes, at::KEPT)),
             unfinished,
             arrays: [None; JOURNAL_ARRAYS_MAX],
         };
@@ -361,31 +361,31 @@ impl JournalSuperblock {
         let block = u32::try_from(self.block.bytes().get()).expect("at most 4096");
         let out: &mut [u8; JOURNAL_BLOCK_BYTES] = out.first_chunk_mut().expect("room for a whole superblock");
         out.fill(0);
-        le::put(out, at::MAGIC, &MAGIC);
-        le::put(out, at::VERSION, &JOURNAL_VERSION.to_le_bytes());
-        le::put(out, at::JOURNAL, &self.journal.0);
-        le::put(out, at::CONTROLLER, &self.controller.0);
-        le::put(out, at::GENERATION, &self.generation.to_le_bytes());
-        le::put(out, at::EPOCH, &self.epoch.to_le_bytes());
-        le::put(out, at::EPOCH_START, &self.epoch_start.to_le_bytes());
-        le::put(out, at::DEVICE_SECTORS, &self.device_sectors.0.to_le_bytes());
-        le::put(out, at::RING_START, &self.ring_start.0.to_le_bytes());
-        le::put(out, at::RING_SECTORS, &self.ring_sectors.0.to_le_bytes());
-        le::put(out, at::TAIL_SEQUENCE, &self.tail.sequence.to_le_bytes());
-        le::put(out, at::TAIL_POSITION, &self.tail.position.0.to_le_bytes());
-        le::put(out, at::BLOCK, &block.to_le_bytes());
-        le::put(out, at::MIRRORS, &[self.mirrors, self.mirror, copy.number(), u8::from(self.clean)]);
-        le::put(out, at::KEPT, &self.kept.0.to_le_bytes());
-        le::put(out, at::UNFINISHED, &[u8::from(self.unfinished)]);
+        little_endian::put(out, at::MAGIC, &MAGIC);
+        little_endian::put(out, at::VERSION, &JOURNAL_VERSION.to_le_bytes());
+        little_endian::put(out, at::JOURNAL, &self.journal.0);
+        little_endian::put(out, at::CONTROLLER, &self.controller.0);
+        little_endian::put(out, at::GENERATION, &self.generation.to_le_bytes());
+        little_endian::put(out, at::EPOCH, &self.epoch.to_le_bytes());
+        little_endian::put(out, at::EPOCH_START, &self.epoch_start.to_le_bytes());
+        little_endian::put(out, at::DEVICE_SECTORS, &self.device_sectors.0.to_le_bytes());
+        little_endian::put(out, at::RING_START, &self.ring_start.0.to_le_bytes());
+        little_endian::put(out, at::RING_SECTORS, &self.ring_sectors.0.to_le_bytes());
+        little_endian::put(out, at::TAIL_SEQUENCE, &self.tail.sequence.to_le_bytes());
+        little_endian::put(out, at::TAIL_POSITION, &self.tail.position.0.to_le_bytes());
+        little_endian::put(out, at::BLOCK, &block.to_le_bytes());
+        little_endian::put(out, at::MIRRORS, &[self.mirrors, self.mirror, copy.number(), u8::from(self.clean)]);
+        little_endian::put(out, at::KEPT, &self.kept.0.to_le_bytes());
+        little_endian::put(out, at::UNFINISHED, &[u8::from(self.unfinished)]);
         let (arrays, _) = out[at::ARRAYS..at::END].as_chunks_mut::<ARRAY_BYTES>();
         for (bytes, array) in arrays.iter_mut().zip(&self.arrays) {
             let Some(array) = array else { continue };
-            le::put(bytes, at::ARRAY_SET, &array.set_uuid.0);
-            le::put(bytes, at::ARRAY_FIRST, &array.first_sequence.to_le_bytes());
-            le::put(bytes, at::ARRAY_STATE, &[array.state.number()]);
+            little_endian::put(bytes, at::ARRAY_SET, &array.set_uuid.0);
+            little_endian::put(bytes, at::ARRAY_FIRST, &array.first_sequence.to_le_bytes());
+            little_endian::put(bytes, at::ARRAY_STATE, &[array.state.number()]);
         }
         let checksum = checksum(out);
-        le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
+        little_endian::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
     /// Chooses the copy of one device that counts.
@@ -470,8 +470,8 @@ fn decode_array(bytes: &[u8; ARRAY_BYTES], index: usize) -> Result<Option<Journa
     if bytes[at::ARRAY_PAD..] != [0; ARRAY_BYTES - at::ARRAY_PAD] {
         return Err(JournalError::UnknownContent);
     }
-    let set_uuid = Uuid(le::array(bytes, at::ARRAY_SET));
-    let first_sequence = le::u64_at(bytes, at::ARRAY_FIRST);
+    let set_uuid = Uuid(little_endian::array(bytes, at::ARRAY_SET));
+    let first_sequence = little_endian::u64_at(bytes, at::ARRAY_FIRST);
     Ok(Some(JournalArray { set_uuid, state, first_sequence }))
 }
 
@@ -481,12 +481,12 @@ fn check_envelope(bytes: &[u8]) -> Result<&[u8; JOURNAL_BLOCK_BYTES], JournalErr
     if bytes[at::MAGIC..at::VERSION] != MAGIC {
         return Err(JournalError::NotAJournal);
     }
-    let stored = le::u32_at(bytes, at::CHECKSUM);
+    let stored = little_endian::u32_at(bytes, at::CHECKSUM);
     let computed = checksum(bytes);
     if stored != computed {
         return Err(JournalError::Checksum { stored, computed });
     }
-    match le::u32_at(bytes, at::VERSION) {
+    match little_endian::u32_at(bytes, at::VERSION) {
         JOURNAL_VERSION => Ok(bytes),
         0 => Err(JournalError::BadField { field: "version", value: 0 }),
         newer => Err(JournalError::NewerVersion(newer)),

@@ -6,7 +6,7 @@ use openraid_status::{ArrayModel, MemberModel};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::version;
+use super::state_version;
 use crate::block_devices::{self, BlockDeviceModel};
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
@@ -62,7 +62,7 @@ pub fn all(request: &HttpRequest) -> Result<HttpReply, Problem> {
 /// One array.
 pub fn one(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
-    let version = version::of(&array);
+    let version = state_version::of(&array);
     Ok(HttpReply::json(200, &array).with("etag", version))
 }
 

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use openraid_status::check::CheckWord;
+use openraid_status::check_results::CheckWord;
 use openraid_status::{ArrayModel, Command};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::arrays::named;
-use super::version;
+use super::state_version;
 use crate::controller::{CommandResult, Creation, OfferModel, Refusal, SettingModel};
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
@@ -209,7 +209,7 @@ fn confirmed(array: &ArrayModel, typed: Option<&str>) -> Result<(), Problem> {
 pub fn target(request: &HttpRequest) -> Result<ArrayModel, Problem> {
     request.state.forget_snapshot();
     let array = named(request)?;
-    version::check(request, &array)?;
+    state_version::check(request, &array)?;
     Ok(array)
 }
 
@@ -235,7 +235,7 @@ pub fn answered(
     request.state.controller.audit(Some(array), format!("{array}: {user} by HTTP: {what}: {came}"));
     let kept = done.is_ok();
     let CommandResult { text, array } = done.or_else(|refusal| in_force(request, array, refusal))?;
-    let version = array.as_ref().map(|array| version::of(array));
+    let version = array.as_ref().map(|array| state_version::of(array));
     let reply = HttpReply::json(200, &DoneModel { text, array: array.map(|array| *array), kept });
     Ok(match version {
         Some(version) => reply.with("etag", version),

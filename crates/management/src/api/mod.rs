@@ -6,13 +6,13 @@ mod events;
 mod lab;
 pub mod manage;
 mod openapi;
-pub mod session;
+pub mod sign_in;
+pub mod state_version;
 pub mod stream;
 pub mod support;
 mod tokens;
 pub mod users;
 mod values;
-pub mod version;
 
 use utoipa::ToSchema;
 
@@ -24,7 +24,7 @@ use crate::http::route::{HttpMethod, Need, Route, Schema, Schemas};
 use crate::lab::{
     ChoicesModel, ComparisonInput, JobModel, LabModel, PlanInput, PredictionInput, PredictionModel, ReviewInput,
 };
-use crate::place::PlaceModel;
+use crate::stripe_map::PlaceModel;
 use crate::{console, metrics};
 use openraid_status::care::ScheduleModel;
 use openraid_status::Role::{Administrator, Operator, ReadOnly};
@@ -86,13 +86,13 @@ pub const ROUTES: &[Route] = &[
         "/api/v1/session",
         Need::Nothing,
         "Sign in: with a one-time secret, or with name and password.",
-        session::begin,
+        sign_in::begin,
     )
-    .takes::<session::SignIn>()
-    .gives::<session::SessionModel>(),
-    route(Get, "/api/v1/session", READ, "The session of this client.", session::current)
-        .gives::<session::SessionModel>(),
-    route(Delete, "/api/v1/session", READ, "Sign out.", session::end),
+    .takes::<sign_in::SignIn>()
+    .gives::<sign_in::SessionModel>(),
+    route(Get, "/api/v1/session", READ, "The session of this client.", sign_in::current)
+        .gives::<sign_in::SessionModel>(),
+    route(Delete, "/api/v1/session", READ, "Sign out.", sign_in::end),
     route(Get, "/api/v1/server", READ, "The server.", manage::server).gives::<ServerModel>(),
     route(Get, "/api/v1/arrays", READ, "All arrays.", arrays::all).gives::<arrays::ArraysModel>(),
     route(Post, "/api/v1/arrays", ADMINISTER, "Make an array and serve it.", manage::create)

@@ -22,7 +22,7 @@ use super::arrays::ArraysModel;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
 use crate::limits::{STALL_TIME_MAX, STREAMS_MAX, STREAM_INTERVAL};
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 pub const PATH: &str = "/api/v1/stream";
 

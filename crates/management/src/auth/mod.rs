@@ -1,9 +1,9 @@
 //! Users, roles, sessions, tokens and one-time links.
 
 pub mod password;
-mod private;
+mod private_file;
+pub mod secret;
 pub mod sessions;
-pub mod token;
+pub mod sign_in_turns;
 pub mod tokens;
-pub mod turns;
 pub mod users;

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use openraid_status::Role;
 use serde::{Deserialize, Serialize};
 
-use super::private::PrivateFile;
-use super::token::{digest, is_same, secret};
+use super::private_file::PrivateFile;
+use super::secret::{digest, is_same, secret};
+use super::sign_in_turns::is_loopback;
 use super::tokens::SessionToken;
-use super::turns::is_loopback;
 use crate::limits::{
     ADDRESSES_MAX, LINKS_MAX, LINK_TIME_MAX, SESSIONS_MAX, SESSIONS_SAVE_INTERVAL, SESSION_IDLE_MAX, SESSION_TIME_MAX,
     WRONG_PASSWORDS_MAX, WRONG_PASSWORD_WAIT,

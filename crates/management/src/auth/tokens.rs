@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use openraid_status::Role;
 use serde::{Deserialize, Serialize};
 
-use super::private::PrivateFile;
+use super::private_file::PrivateFile;
+use super::secret::{digest, is_same, secret};
 use super::sessions::clock;
-use super::token::{digest, is_same, secret};
 use super::users::check_name;
 use crate::limits::TOKENS_MAX;
 

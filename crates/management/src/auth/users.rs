@@ -7,7 +7,7 @@ use openraid_status::Role;
 use serde::{Deserialize, Serialize};
 
 use super::password;
-use super::private::PrivateFile;
+use super::private_file::PrivateFile;
 use crate::limits::USERS_MAX;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -16,10 +16,10 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::patient::Patient;
-use super::places::{ConnectionPlace, ConnectionPlaces};
-use super::renew::Renewal;
+use super::certificate_renewal::Renewal;
+use super::connection_places::{ConnectionPlace, ConnectionPlaces};
 use super::serve::serve;
+use super::slow_client::Patient;
 use super::tls;
 use crate::auth::sessions::Sessions;
 use crate::auth::tokens::{RevokeError, Tokens};
@@ -28,8 +28,8 @@ use crate::controller::Controller;
 use crate::limits::{
     CONNECTIONS_MAX, GUESTS_MAX, HANDSHAKE_TIME_MAX, HEADERS_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WORKERS_MAX,
 };
-use crate::machine::MachineIdentity;
-use crate::state::{ApiState, Parts};
+use crate::machine_facts::MachineIdentity;
+use crate::shared_state::{ApiState, Parts};
 use openraid_status::Role;
 
 /// How the interfaces are started.

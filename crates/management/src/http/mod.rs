@@ -1,14 +1,14 @@
 //! HTTP: connections, limits, requests and replies. The other modules decide about content.
 
 pub mod body;
-pub mod guard;
+pub mod certificate_renewal;
+pub mod connection_places;
 pub mod listen;
-pub mod patient;
-pub mod places;
-pub mod rate;
-pub mod renew;
+pub mod rate_limit;
 pub mod reply;
 pub mod request;
+pub mod request_checks;
 pub mod route;
 pub mod serve;
+pub mod slow_client;
 pub mod tls;

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::reply::Problem;
 use crate::auth::sessions::UserSession;
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 pub struct HttpRequest {
     /// What all requests share.

@@ -11,18 +11,18 @@ use hyper::{HeaderMap, Method, Response, StatusCode};
 use tokio::time::timeout;
 
 use super::body::ReplyPayload;
-use super::guard::{check_host, check_origin, path_of, query_of};
-use super::places::ConnectionPlace;
-use super::rate::RateClient;
+use super::connection_places::ConnectionPlace;
+use super::rate_limit::RateClient;
 use super::reply::{HttpReply, Problem};
 use super::request::HttpRequest;
+use super::request_checks::{check_host, check_origin, path_of, query_of};
 use super::route::{allowed, find, Need, Route};
 use crate::api::{stream, ROUTES};
 use crate::auth::sessions::UserSession;
-use crate::auth::turns::is_loopback;
+use crate::auth::sign_in_turns::is_loopback;
 use crate::limits::{BODY_BYTES_MAX, BODY_TIME_MAX};
 use crate::redfish;
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 /// The cookie of a session.
 pub const COOKIE: &str = "openraid-session";

@@ -87,7 +87,7 @@ fn document(user: &User) -> Value {
 
 /// The version also changes with the password, of which the document has nothing.
 fn versioned_form(user: &User) -> Value {
-    with(document(user), json!({"Password": crate::api::version::hashed(&user.password)}))
+    with(document(user), json!({"Password": crate::api::state_version::hashed(&user.password)}))
 }
 
 fn named(request: &HttpRequest) -> Result<User, Problem> {

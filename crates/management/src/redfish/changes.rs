@@ -1,6 +1,6 @@
 //! Changes of volumes: made, changed, taken out of service, checked.
 
-use openraid_status::check::CheckWord;
+use openraid_status::check_results::CheckWord;
 use openraid_status::{ArrayModel, Command, StateWord, TaskWord};
 use serde_json::{Map, Value};
 

@@ -8,7 +8,7 @@ use super::{collection, found, link, object, property, refused, resource, with};
 use crate::api::manage::answered;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
-use crate::machine::MachineIdentity;
+use crate::machine_facts::MachineIdentity;
 
 /// All chassis.
 pub const ALL: &str = "/redfish/v1/Chassis";

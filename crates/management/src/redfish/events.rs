@@ -17,7 +17,7 @@ use crate::controller::EventModel;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
 use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STALL_TIME_MAX, STREAM_INTERVAL, TEST_EVENTS_MAX};
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 const SERVICE: &str = "/redfish/v1/EventService";
 /// The path of the stream.

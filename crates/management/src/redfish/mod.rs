@@ -26,7 +26,7 @@ use std::ops::RangeBounds;
 
 use serde_json::{json, Map, Value};
 
-use crate::api::version as api_version;
+use crate::api::state_version as api_version;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
 

@@ -9,7 +9,7 @@ use crate::api::arrays::named;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
 use crate::lab::{PredictedSpeed, PredictionInput};
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 /// The folder of our own schemas.
 pub const FOLDER: &str = "/redfish/v1/Schemas";
@@ -214,7 +214,7 @@ pub fn locate(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let why = format!("{} has {} bytes", array.name, array.size_bytes);
     let offset = number("OffsetBytes", value, ..array.size_bytes, &why)?;
     let place = request.state.controller.place(&array.name, offset)?;
-    let member = |location: &crate::place::LocationModel| {
+    let member = |location: &crate::stripe_map::LocationModel| {
         json!({
             "Slot": location.slot,
             "Member": location.member,

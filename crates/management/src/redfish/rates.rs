@@ -10,7 +10,7 @@ use super::{changes, check_version, members, no_operation, number, object, prope
 use crate::controller::ScheduleInput;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 /// One percent, in bytes of each member a second. The defaults of both settings are then 50 and 25 percent.
 const PERCENT_BYTES: u64 = 4 << 20;

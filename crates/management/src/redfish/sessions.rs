@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 
 use super::time;
 use super::{collection, found, link, resource, with};
-use crate::api::session::{by_password, verified};
+use crate::api::sign_in::{by_password, verified};
 use crate::auth::sessions::UserSession;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 /// The collection of sessions.
 pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";

@@ -8,10 +8,10 @@ use openraid_status::{ArrayModel, HealthWord, MemberModel, PolicyWord, StateWord
 use serde_json::{json, Value};
 
 use super::{chassis, collection, conditions, dashed, found, link, oem, rates, resource, with};
-use crate::api::version;
+use crate::api::state_version;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 /// The server as a `Storage`.
 pub const STORAGE: &str = "/redfish/v1/Systems/1/Storage/openraid";
@@ -94,7 +94,7 @@ pub fn drive_id(spec: &str) -> String {
     if plain == name && !name.starts_with('.') && matches!(folder, "/dev/disk/by-id/" | "/dev/") {
         return plain;
     }
-    format!("{}-{}", plain.trim_start_matches('.'), &version::hashed(spec)[1..9])
+    format!("{}-{}", plain.trim_start_matches('.'), &state_version::hashed(spec)[1..9])
 }
 
 pub fn volume_path(array: &str) -> String {
@@ -296,7 +296,7 @@ fn word(table: &[(&'static str, &str)], value: &str, otherwise: &'static str) ->
 
 /// A volume, with the version of the array's state.
 pub fn volume_reply(array: &ArrayModel) -> HttpReply {
-    super::versioned(volume_document(array), &version::of(array))
+    super::versioned(volume_document(array), &state_version::of(array))
 }
 
 pub fn volume(request: &HttpRequest) -> Result<HttpReply, Problem> {

@@ -11,7 +11,7 @@ use crate::controller::EventModel;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
 use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STREAM_INTERVAL, SUBSCRIPTIONS_MAX};
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 /// The collection.
 pub const DESTINATIONS: &str = "/redfish/v1/EventService/Subscriptions";

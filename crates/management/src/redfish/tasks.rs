@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use openraid_status::check::OutcomeModel;
-use openraid_status::shell::command;
+use openraid_status::check_results::OutcomeModel;
+use openraid_status::shell_quoting::command;
 use openraid_status::{ArrayModel, Command, HealthWord, TaskWord};
 use serde_json::{json, Value};
 
@@ -11,7 +11,7 @@ use super::{collection, described, found, link, resource, time, with};
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
 use crate::limits::TASKS_MAX;
-use crate::state::ApiState;
+use crate::shared_state::ApiState;
 
 const SERVICE: &str = "/redfish/v1/TaskService";
 const TASKS: &str = "/redfish/v1/TaskService/Tasks";

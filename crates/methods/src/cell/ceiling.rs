@@ -1,7 +1,7 @@
 //! Compares the rates of each result with the known ceilings of a machine's parts. If a rate is above a ceiling, or if
 //! a cache contributed to it, the result gets a flag.
 //!
-//! `bound.rs` has the ceilings of a simulated machine. The link of a real target's device is known if the kernel
+//! `max_rates.rs` has the ceilings of a simulated machine. The link of a real target's device is known if the kernel
 //! reports it. A flag changes no figure.
 
 use super::result::CellResult;

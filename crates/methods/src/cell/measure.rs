@@ -10,8 +10,8 @@
 use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, TraceApp};
 use super::ceiling::{cached, flag, Ceiling, Flag};
 use super::error::CellError;
+use super::limiting_part::PartName;
 use super::note::CellNote;
-use super::part::PartName;
 use super::pattern::Pattern;
 use super::plan::CellPlan;
 use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
@@ -167,7 +167,7 @@ fn pattern<T: Target + ?Sized>(
         return Err(read_only(target));
     }
     if let Some(rate) = plan.spec.manner().rate {
-        return super::open::paced(target, cell, &plan, rate, notes);
+        return super::timed_requests::paced(target, cell, &plan, rate, notes);
     }
     let simulated = target.facts().simulated;
     notes.extend(super::plan::scaled(cell, capacity));

@@ -2,14 +2,13 @@
 
 mod accepted_axes;
 mod axes;
-mod bound;
 mod caches;
 mod ceiling;
 mod error;
+mod limiting_part;
+mod max_rates;
 mod measure;
 mod note;
-mod open;
-mod part;
 mod pattern;
 mod plan;
 mod result;
@@ -18,6 +17,7 @@ mod side_by_side;
 mod spec;
 mod steady;
 mod subject;
+mod timed_requests;
 mod warm;
 
 pub use accepted_axes::load_axes;
@@ -26,15 +26,14 @@ pub use axes::{
     Axes, Axis, AxisError, AxisValue, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated,
     TraceApp, ZoneChoice,
 };
-pub(crate) use bound::bus;
-pub use bound::{ceilings, ways};
 pub use caches::Caches;
 pub use ceiling::{flag, Ceiling, Flag};
 pub use error::CellError;
+pub use limiting_part::{MemberPart, PartName};
+pub(crate) use max_rates::bus;
+pub use max_rates::{ceilings, ways};
 pub use measure::{builtin, footprint, measure, writes};
 pub use note::CellNote;
-pub use open::{replay, replay_outstanding};
-pub use part::{MemberPart, PartName};
 pub use pattern::{Defaults, Pattern, TraceName};
 pub use plan::CellPlan;
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
@@ -44,3 +43,4 @@ pub use side_by_side::{OpenDrive, RealDrives};
 pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};
 pub use subject::{members_max, Level, Subject, SubjectError};
+pub use timed_requests::{replay, replay_outstanding};

@@ -1,8 +1,8 @@
 //! The result of a cell.
 
 use super::ceiling::Flag;
+use super::limiting_part::{MemberPart, PartName};
 use super::note::CellNote;
-use super::part::{MemberPart, PartName};
 use super::spec::CellSpec;
 use crate::metrics::{Histogram, Slice, Tally};
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,14 @@
 //! Runs a cell on the simulated machine that the cell describes.
 
 use super::axes::{Axes, Axis, AxisError, CacheMode};
-use super::bound::ceilings;
 use super::ceiling::flag;
 use super::error::CellError;
+use super::max_rates::ceilings;
 use super::measure::measure;
-use super::open::replay;
 use super::result::CellResult;
 use super::spec::{ArrayState, CellSpec};
 use super::subject::{Level, Subject};
+use super::timed_requests::replay;
 use crate::reader::RequestTrace;
 use crate::target::SimTarget;
 use openraid_drives::DriveState;

@@ -1,15 +1,15 @@
 //! The results of the runs of one level.
 
-use super::cost::Energy;
-use super::floor::floor;
+use super::data_loss_risk::{over_years, risk, Frailty};
+use super::electricity::Energy;
 use super::journal::JournalEffect;
+use super::model_error::floor;
 use super::pairs::gain;
-use super::range::Range;
 use super::rebuild::{Rebuild, PLACES};
-use super::risk::{over_years, risk, Frailty};
 use super::run::{beyond_the_limit, what, ExtraResult, ExtraRun};
-use super::sure::Runs;
-use super::values::Uncertain;
+use super::uncertain_values::Uncertain;
+use super::uncertainty::Runs;
+use super::varied_runs::Range;
 use super::{merit, speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, LossRisk, Missing, PlanRequest, Speed};
 use crate::cell::{machine_spec, CellError, CellResult, Flag, Level, Pattern};
 use openraid_models::{Confidence, Library};
@@ -242,8 +242,8 @@ impl Gain {
 
 #[cfg(test)]
 mod tests {
-    use super::super::range::Variation;
-    use super::super::values::ProfilePart;
+    use super::super::uncertain_values::ProfilePart;
+    use super::super::varied_runs::Variation;
     use super::*;
     use crate::cell::{run_cell, ArrayState, Axes, Effort};
     use openraid_models::Edge;

@@ -2,22 +2,22 @@
 //! that the level survives, and its speed when it is healthy, degraded and rebuilding. A plan also has the bottleneck,
 //! the effect of the write cache and of its size, and the uncertainty of each figure.
 //!
-//! [`run`] does the measurements. [`range`] runs a cell at both ends of each of the [`values`] that have a range.
-//! [`sure`] derives the uncertainty of a figure from these runs, and [`pairs`] decides which of two levels is faster.
-//! [`rebuild`] computes the time of a rebuild, [`risk`] the probability of data loss during it.
+//! [`run`] does the measurements. [`varied_runs`] runs a cell at both ends of each of the [`uncertain_values`] that have a range.
+//! [`uncertainty`] derives the uncertainty of a figure from these runs, and [`pairs`] decides which of two levels is faster.
+//! [`rebuild`] computes the time of a rebuild, [`data_loss_risk`] the probability of data loss during it.
 
-mod cost;
-mod floor;
+mod data_loss_risk;
+mod electricity;
 mod journal;
 mod level;
+mod model_error;
 mod pairs;
-mod range;
 mod rebuild;
 mod reshape;
-mod risk;
 mod run;
-mod sure;
-mod values;
+mod uncertain_values;
+mod uncertainty;
+mod varied_runs;
 
 use crate::cell::{
     ArrayState, Axes, CellResult, CellSpec, Effort, Flag, Level, MemberPart, PartName, Pattern, Subject,
@@ -25,19 +25,19 @@ use crate::cell::{
 use crate::reader::RequestTrace;
 use serde::Serialize;
 use std::sync::Arc;
-use sure::Runs;
+use uncertainty::Runs;
 
-pub use cost::Energy;
-pub use floor::{LoadClass, JUDGED};
+pub use data_loss_risk::{over_years, risk, Frailty, Risk};
+pub use electricity::Energy;
 pub use journal::JournalEffect;
 pub use level::weakest;
+pub use model_error::{LoadClass, JUDGED};
 pub use pairs::{Gain, Lead};
-pub use range::Range;
 pub use rebuild::Rebuild;
 pub use reshape::{ReshapePlace, ReshapeTime};
-pub use risk::{over_years, risk, Frailty, Risk};
 pub use run::{events_max, EVENT_LIMIT};
-pub use values::{uncertain, Uncertain};
+pub use uncertain_values::{uncertain, Uncertain};
+pub use varied_runs::Range;
 
 /// The request for a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@
 //! The interval is Student's interval at 95 %, for the mean of the logarithms of the ratios. The effect of a profile's
 //! value on the ratio counts only with the part that exceeds the difference between two runs of one pair.
 
-use super::sure::Runs;
+use super::uncertainty::Runs;
 use serde::Serialize;
 
 /// Student's t for 95 % on both sides. The first entry is for one degree of freedom.

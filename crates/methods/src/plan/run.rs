@@ -11,10 +11,10 @@
 //!              difference is too small to matter
 //! ```
 
-use super::range::{run_either, Ran, Variation, OTHER_SEEDS};
 use super::rebuild::PLACES;
-use super::sure::Runs;
-use super::values::{uncertain, Uncertain};
+use super::uncertain_values::{uncertain, Uncertain};
+use super::uncertainty::Runs;
+use super::varied_runs::{run_either, Ran, Variation, OTHER_SEEDS};
 use super::{merit, pairs, survives, LevelPlan, Missing, PlanRequest, Planned};
 use crate::cell::{machine_spec, ArrayState, CacheMode, CellError, CellResult, CellSpec, Level};
 use crate::run::run_all;

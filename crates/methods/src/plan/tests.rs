@@ -134,7 +134,9 @@ fn the_rate_of_a_shared_channel_makes_the_answer_uncertain_if_the_channel_is_the
     let listed = uncertain(&library, &healthy).unwrap();
     assert!(listed.iter().any(|value| value.field == "bus.u320.command_us"), "{listed:?}");
     let base = crate::cell::run_cell(&library, &healthy).unwrap();
-    for (part, whose) in [(values::ProfilePart::Link, "u320"), (values::ProfilePart::Bus, "pcix64_133")] {
+    for (part, whose) in
+        [(uncertain_values::ProfilePart::Link, "u320"), (uncertain_values::ProfilePart::Bus, "pcix64_133")]
+    {
         let field = format!("bus.{whose}.write_mbs");
         let value = Uncertain { part, whose: whose.into(), field, against: Vec::new() };
         assert!(!listed.contains(&value), "{value}");

@@ -5,8 +5,8 @@
 //! kernel merged and reordered it. If a recording has no such lines, `D` counts: the command to the drive. The events
 //! end with the totals for each processor.
 
+use super::fio_numbers::seconds;
 use super::trace::RequestTrace;
-use super::words::seconds;
 use super::{shown, NumberedLines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;

@@ -1,8 +1,8 @@
 //! Reads published traces whose lines have a fixed number of columns, separated by commas. A line that begins with # is
 //! a comment, and the first line may name the columns.
 
+use super::fio_numbers::seconds;
 use super::trace::RequestTrace;
-use super::words::seconds;
 use super::{shown, NumberedLines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;

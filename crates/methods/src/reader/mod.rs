@@ -6,12 +6,12 @@
 mod blktrace;
 mod csv;
 mod fio_job;
+mod fio_numbers;
 mod icf;
 mod iolog;
 mod iostat;
 mod spc;
 mod trace;
-mod words;
 
 pub use fio_job::{read_fio_job, FioJob, FioSection};
 pub use icf::{read_icf, IometerFile};

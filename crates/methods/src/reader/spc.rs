@@ -2,8 +2,8 @@
 //! sectors of 512 bytes and times in seconds. The units (ASUs) of a trace are placed one after the other; each begins
 //! at a whole MiB. A line that begins with # is a comment.
 
+use super::fio_numbers::seconds;
 use super::trace::RequestTrace;
-use super::words::seconds;
 use super::{shown, NumberedLines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::collections::BTreeMap;

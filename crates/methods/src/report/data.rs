@@ -1,6 +1,6 @@
 //! The parts of a report: plain data, independent of the way in which the results were measured.
 //!
-//! A measurement or simulation fills in these parts; [`super::render`] and [`super::text`] read nothing else. Numbers
+//! A measurement or simulation fills in these parts; [`super::render`] and [`super::terminal_text`] read nothing else. Numbers
 //! are in the unit of their axis or column. A number that is not finite is shown as missing and never drawn. Nothing is
 //! checked here: a string may contain any characters, and is escaped when it is written.
 

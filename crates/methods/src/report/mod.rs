@@ -4,7 +4,7 @@
 //!  cells --> assemble
 //!               |
 //!  data::Review --> findings::explain --> render        one HTML file with SVG charts
-//!                                     \-> text::render  tables and bars for a terminal
+//!                                     \-> terminal_text::render  tables and bars for a terminal
 //! ```
 //!
 //! All parts except [`assemble`] read [`data::Review`] and nothing else. They must never measure, guess a number or
@@ -15,21 +15,21 @@
 pub mod assemble;
 pub mod data;
 pub mod findings;
-pub mod overlay;
-pub mod text;
+pub mod predicted_and_measured;
+pub mod terminal_text;
 
-mod bars;
+mod bar_chart;
 mod format;
+mod html_page;
 mod labels;
-mod lines;
+mod line_chart;
 mod markup;
-mod page;
 mod scale;
-mod split;
+mod split_charts;
 mod style;
 mod table;
 
-pub use page::{is_report, render, MARK_BYTES_MAX};
+pub use html_page::{is_report, render, MARK_BYTES_MAX};
 
 /// Maximum number of lines in one chart; more are difficult to distinguish.
 pub const LINES_MAX: usize = 5;

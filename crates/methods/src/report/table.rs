@@ -2,12 +2,12 @@
 //!
 //! For a cell without a result, a note below the table gives the reason.
 
-use super::bars::sorted;
+use super::bar_chart::sorted;
 use super::data::{
     AbsentPoint, Bars, Heading, Heat, LineChart, Point, ReportCell, ReportRow, ReportTable, Series, Unit,
 };
 use super::format::{change, drawable, number, ratio, tick, MISSING};
-use super::lines::spread;
+use super::line_chart::spread;
 use super::markup::Markup;
 use super::style::patch;
 

@@ -4,9 +4,9 @@
 //! The target is opened for exclusive use, so that a device in use by the kernel or another program is never measured,
 //! and never written. Without a [`Destruction`] the target is opened for reading, and the kernel itself refuses writes.
 
-use super::choice::{Choice, Destruction};
-use super::frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
-use super::link::link_mbps;
+use super::link_capacity::link_mbps;
+use super::payload_frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
+use super::target_name::{Choice, Destruction};
 use super::{BedLine, BedName, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use crate::cell::PartName;
 use openraid_sys::{

@@ -3,27 +3,27 @@
 //! A target accepts requests at its present time and reports when they ended. It never reorders or retries requests,
 //! and sends no writes of its own.
 
-mod bed;
 mod block;
-mod choice;
 mod fake;
-mod frames;
-mod link;
+mod link_capacity;
 mod null;
+mod payload_frames;
 mod remote;
 mod simulated;
+mod target_name;
+mod test_bed;
 
-pub use bed::{BedLine, BedName};
 pub use block::{BlockTarget, RealOptions};
-pub use choice::{Choice, Destruction};
 pub use fake::QueueServers;
-pub use frames::PAYLOAD_BYTES_MAX;
 pub use null::NullTarget;
 pub use openraid_core::actions::ReplyStatus;
 pub use openraid_sim::machine::{HostIo, IoDone, IoKind};
+pub use payload_frames::PAYLOAD_BYTES_MAX;
 pub use remote::NbdTarget;
 pub use simulated::SimTarget;
 pub(crate) use simulated::{shared_way, ssd_state};
+pub use target_name::{Choice, Destruction};
+pub use test_bed::{BedLine, BedName};
 
 use crate::cell::{MemberPart, PartName};
 use openraid_units::{Bytes, Instant, Nanos};

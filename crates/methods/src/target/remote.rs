@@ -1,8 +1,8 @@
 //! An NBD export as a target: one connection with many requests under way.
 
 use super::block::RealOptions;
-use super::choice::Choice;
-use super::frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
+use super::payload_frames::{Patience, TargetFrames, SILENCE_SECONDS_MAX};
+use super::target_name::Choice;
 use super::{HostIo, IoDone, IoKind, ReplyStatus, Target, TargetCounters, TargetError, TargetFacts};
 use crate::cell::PartName;
 use openraid_nbd::client::{

@@ -6,7 +6,7 @@ use openraid_methods::report::data::{
     GuideKind, Heat, Level, LineChart, MachinePart, Panel, PartLoad, Point, ReportCell, ReportFinding, ReportRow,
     ReportSection, ReportSubject, ReportTable, Review, Scale, Series, Unit,
 };
-use openraid_methods::report::{findings, overlay};
+use openraid_methods::report::{findings, predicted_and_measured};
 
 pub const ARRAYS: [&str; 8] = ["single", "raid0x2", "raid0x3", "raid0x4", "raid1x2", "raid10x4", "raid5x3", "raid5x4"];
 const DEPTHS: [f64; 5] = [1.0, 4.0, 16.0, 64.0, 256.0];
@@ -289,8 +289,13 @@ fn against_real() -> ReportSection {
         )
     };
     let pairs = [pair("raid0x4", 0.08), pair("raid5x4", -0.12)];
-    let (panel, table, findings) =
-        overlay::compare("Does the prediction hold?", &depth(), &iops(), ("predicted", "measured"), &pairs);
+    let (panel, table, findings) = predicted_and_measured::compare(
+        "Does the prediction hold?",
+        &depth(),
+        &iops(),
+        ("predicted", "measured"),
+        &pairs,
+    );
     ReportSection {
         method: "M01 Database, simulated and served".into(),
         question: "How far is the simulation from a served array?".into(),

@@ -9,11 +9,11 @@
 //! that does not exist, commits a [`Violation`], after which the connection is useless.
 
 use super::handshake::ClientSession;
-use crate::error::NbdError;
+use crate::block_status::StatusExtent;
+use crate::error_numbers::NbdError;
 use crate::flags::ExportFlags;
 use crate::limits::{ERROR_CHUNK_MAX, PAYLOAD_DEFAULT_MAX};
 use crate::request::{Cookie, NbdCommand, NbdRequest, REQUEST_BYTES};
-use crate::status::StatusExtent;
 use crate::wire::{
     chunk, cmd, to_usize, Reader, CHUNK_BYTES, MAGIC_SIMPLE_REPLY, MAGIC_STRUCTURED_REPLY, SIMPLE_REPLY_BYTES,
 };

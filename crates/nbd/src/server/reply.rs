@@ -6,11 +6,11 @@
 
 use super::options::NbdSession;
 use super::transmission::RequestRefusal;
-use crate::error::NbdError;
+use crate::block_status::StatusExtent;
+use crate::error_numbers::NbdError;
 use crate::export::MetaContext;
 use crate::limits::{EXTENTS_MAX, STRING_MAX};
 use crate::request::{Cookie, NbdCommand, NbdRequest};
-use crate::status::StatusExtent;
 use crate::wire::{
     chunk, length_u32, put, CHUNK_BYTES, MAGIC_SIMPLE_REPLY, MAGIC_STRUCTURED_REPLY, SIMPLE_REPLY_BYTES,
 };

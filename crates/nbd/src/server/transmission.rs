@@ -14,7 +14,7 @@
 //! of announced ones are counted by [`Transmission::payload_received`].
 
 use super::options::NbdSession;
-use crate::error::NbdError;
+use crate::error_numbers::NbdError;
 use crate::export::BlockSizes;
 use crate::flags::ExportFlags;
 use crate::limits::{INLINE_PAYLOAD_MAX, PAYLOAD_HARD_MAX};

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use openraid::arguments::Common;
-use openraid::exit::Exit;
+use openraid::failure::Exit;
 
 const ABOUT: &str =
     "The laboratory of openraid: predictions for arrays before they are bought, measurements of arrays, \

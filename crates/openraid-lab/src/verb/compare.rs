@@ -9,8 +9,8 @@ use openraid_methods::run::write_atomically;
 use serde::Serialize;
 
 use crate::arguments::CompareArguments;
-use crate::laboratory::may_be_written;
-use openraid::exit::{Exit, Failure, Outcome};
+use crate::shared_parts::may_be_written;
+use openraid::failure::{Exit, Failure, Outcome};
 use openraid::output::table::TextTable;
 use openraid::quantity::{counted, figure};
 use openraid::verb::Context;

@@ -1,6 +1,6 @@
 //! `openraid-lab console`: the words and profiles that a server asks for, as JSON.
 
-use openraid::exit::{Exit, Failure, Outcome};
+use openraid::failure::{Exit, Failure, Outcome};
 use openraid::laboratory::{Catalogue, ProfileChoice};
 use openraid::output::print;
 use openraid_management::lab::{ChoiceModel, ChoicesModel};
@@ -10,8 +10,8 @@ use openraid_models::{DriveKind, DriveProfile, Head, Library};
 use serde::Serialize;
 
 use crate::arguments::{ConsoleArguments, ConsoleVerb, ProfileArguments};
-use crate::laboratory::LOADS;
 use crate::profile::nearest;
+use crate::shared_parts::LOADS;
 
 /// The controller whose ports the drives must fit.
 const SYSTEM: &str = "openraid";

@@ -2,8 +2,8 @@
 
 use super::{compare, plan, review};
 use crate::arguments::MergeArguments;
-use crate::laboratory::library;
-use openraid::exit::{Failure, Outcome};
+use crate::shared_parts::library;
+use openraid::failure::{Failure, Outcome};
 use openraid::verb::Context;
 
 /// Runs the verb.

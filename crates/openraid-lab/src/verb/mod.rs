@@ -11,7 +11,7 @@ pub mod torture;
 pub mod validate;
 
 use clap::CommandFactory;
-use openraid::exit::Outcome;
+use openraid::failure::Outcome;
 use openraid::verb::{completions, man, Context};
 
 use crate::arguments::{LabArguments, LabVerb};

@@ -17,7 +17,7 @@ use openraid_format::MinorVersion;
 use openraid_methods::cell::{footprint, machine_spec, measure, run_cell, Axes, CacheMode, CellResult, CellSpec};
 use openraid_methods::cell::{Level, Pattern, Subject};
 use openraid_methods::report::data::{self, ChartAxis, Fact, Point, ReportSection, Review, Scale, Series, Unit};
-use openraid_methods::report::{overlay, render};
+use openraid_methods::report::{predicted_and_measured, render};
 use openraid_methods::review::Performance;
 use openraid_methods::run::{build, write_atomically};
 use openraid_methods::target::{BedLine, BedName, Choice, Destruction, NbdTarget, RealOptions};
@@ -31,11 +31,11 @@ use std::path::Path;
 
 use super::review::fact;
 use crate::arguments::RehearseArguments;
-use crate::laboratory::{flagged, library, may_be_written};
-use openraid::exit::{Exit, Failure, Outcome};
+use crate::shared_parts::{flagged, library, may_be_written};
+use openraid::failure::{Exit, Failure, Outcome};
 use openraid::in_process::InProcess;
-use openraid::making::{CreateOptions, NewShape};
 use openraid::members::{open_every, options, spec};
+use openraid::new_arrays::{CreateOptions, NewShape};
 use openraid::output::progress::WorkProgress;
 use openraid::output::schema_of;
 use openraid::output::table::TextTable;
@@ -468,8 +468,13 @@ fn page(body: &RehearsalBody, subject: Subject, arguments: &RehearseArguments, l
             };
             let pairs = [(line(|pair| &pair.predicted, "predicted"), line(|pair| &pair.served, "served"))];
             let y = ChartAxis::new(what, Unit::named("ms"), Scale::Linear).better(data::Better::Lower);
-            let (panel, table, found) =
-                overlay::compare(&format!("{what}, {reads} % reads"), &x, &y, ("predicted", "served"), &pairs);
+            let (panel, table, found) = predicted_and_measured::compare(
+                &format!("{what}, {reads} % reads"),
+                &x,
+                &y,
+                ("predicted", "served"),
+                &pairs,
+            );
             section.panels.push(panel);
             section.tables.push(table);
             section.findings.extend(found);

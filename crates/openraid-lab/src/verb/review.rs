@@ -1,12 +1,12 @@
 //! `openraid-lab review`: measures methods over arrays, and writes the results and a report to a folder.
 
-mod blank;
-mod counted;
-mod drives;
-mod members;
+mod blank_devices;
+mod made_arrays;
 mod ranking;
-mod real;
-mod several;
+mod real_target;
+mod served_array;
+mod several_targets;
+mod side_by_side;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -27,8 +27,10 @@ use serde::Serialize;
 
 use super::compare;
 use crate::arguments::{EffortWord, ReviewArguments};
-use crate::laboratory::{drive_fits, effort, library, load, machine, may_be_written, refused, state_fits, ChosenLoad};
-use openraid::exit::{Exit, Failure, Outcome};
+use crate::shared_parts::{
+    drive_fits, effort, library, load, machine, may_be_written, refused, state_fits, ChosenLoad,
+};
+use openraid::failure::{Exit, Failure, Outcome};
 use openraid::output::progress::WorkProgress;
 use openraid::output::table::TextTable;
 use openraid::verb::Context;
@@ -166,8 +168,8 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
     shard_fits(arguments)?;
     let wanted = wanted(arguments)?;
     let library = library(arguments.models.as_deref())?;
-    let mut results = if several::is_wanted(arguments) {
-        several::review(arguments, &wanted, &library, context)?
+    let mut results = if several_targets::is_wanted(arguments) {
+        several_targets::review(arguments, &wanted, &library, context)?
     } else {
         one(arguments, &wanted, &library, context)?
     };
@@ -179,7 +181,7 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
 fn shard_fits(arguments: &ReviewArguments) -> Result<(), Failure> {
     let Some(shard) = arguments.shard else { return Ok(()) };
     let simulated = matches!(Choice::parse(target(arguments)), Ok(Choice::Simulated(_)));
-    if several::is_wanted(arguments) || !simulated {
+    if several_targets::is_wanted(arguments) || !simulated {
         return Err(Failure::usage(format!("--shard {shard}: give one simulated target, as in --target sim:openraid")));
     }
     Ok(())
@@ -200,7 +202,7 @@ fn one(
     let choice = Choice::parse(target(arguments)).map_err(Failure::usage)?;
     let mut results = match &choice {
         Choice::Simulated(system) => simulated(system, arguments, wanted, library)?,
-        real => real::review(real, arguments, wanted, context)?,
+        real => real_target::review(real, arguments, wanted, context)?,
     };
     results.rank = arguments.rank;
     let machine = simulated_machine(arguments)?;

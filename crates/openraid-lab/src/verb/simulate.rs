@@ -13,10 +13,10 @@ use openraid_units::Bytes;
 use serde::Serialize;
 
 use crate::arguments::SimulateArguments;
-use crate::laboratory::{
+use crate::shared_parts::{
     asked, drive_fits, effort, least_certain, library, refused, runs_at_once, state_fits, ChosenLoad,
 };
-use openraid::exit::{Exit, Failure, Outcome};
+use openraid::failure::{Exit, Failure, Outcome};
 use openraid::output::table::TextTable;
 use openraid::quantity::{figure, sold};
 use openraid::story::{self, Story, StoryModel, StoryNames, StoryOwner};

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use openraid_claims::claim::FILE_BYTES_MAX;
-use openraid_claims::decide::{decide_all, Decision};
 use openraid_claims::fold::{self, Mechanism};
-use openraid_claims::perturb::{perturb, Perturbation, PerturbedClaim, PerturbedResult, PerturbedShares};
+use openraid_claims::other_conditions::{perturb, Perturbation, PerturbedClaim, PerturbedResult, PerturbedShares};
 use openraid_claims::summary::{tally_by, to_json, Basis, VerdictTally};
+use openraid_claims::verdict::{decide_all, Decision};
 use openraid_claims::{
     read, run as evaluate_all, Claim, ClaimOutcome, ClaimStore, ClaimVerdict, RunOptions, Simulated, REVIEWS,
 };
@@ -20,8 +20,8 @@ use openraid_methods::run::fingerprint;
 use openraid_models::Library;
 
 use crate::arguments::ValidateArguments;
-use crate::laboratory::{effort, library};
-use openraid::exit::{Exit, Failure, Outcome};
+use crate::shared_parts::{effort, library};
+use openraid::failure::{Exit, Failure, Outcome};
 use openraid::output::progress::WorkProgress;
 use openraid::output::table::TextTable;
 use openraid::output::{print, warn};

@@ -7,7 +7,7 @@ use crate::output::checks::odd_member;
 use crate::quantity::counted;
 use openraid_core::reason::FailReason;
 use openraid_status::alarm::{Condition, DriveStep};
-use openraid_status::shell::{command, command_with};
+use openraid_status::shell_quoting::{command, command_with};
 use openraid_status::EventName;
 
 /// All states of an array that need attention.

@@ -10,14 +10,14 @@
 //!
 //! An event reports a change; an alarm reports a fault, also one that existed before the server started.
 
+pub mod alarm_file;
 pub mod book;
 pub mod conditions;
-pub mod keeper;
+pub mod running_alarms;
 pub mod sinks;
-pub mod store;
-pub mod test;
+pub mod test_alarm;
 
+pub use alarm_file::AlarmStore;
 pub use book::AlarmSubject;
-pub use keeper::{AlarmServer, Keeper};
 pub use openraid_status::alarm::{AlarmModel, Condition};
-pub use store::AlarmStore;
+pub use running_alarms::{AlarmServer, Keeper};

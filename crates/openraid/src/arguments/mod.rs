@@ -52,7 +52,7 @@ Five minutes, without root:
 
 /// The exit codes and examples.
 fn after_help() -> String {
-    let codes = crate::exit::Exit::table();
+    let codes = crate::failure::Exit::table();
     format!(
         "Exit codes:\n{codes}\nVerbs that change something (fail, remove, ...) end with 0 if the change was made, even if the \
          array is degraded or has failed then.\n\n{EXAMPLES}"

@@ -1,7 +1,7 @@
 //! Care for drives: reports of programs and figures of the engine, without the server's state.
 
 pub mod patrol;
-pub mod program;
 pub mod shingled;
+pub mod short_program;
 pub mod slow;
 pub mod smart;

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::protocol::{read_response, write_request, Command, ServerAnswer, LINE_BYTES_MAX};
-use crate::exit::{unknown_array, Exit, Failure};
+use crate::failure::{unknown_array, Exit, Failure};
 use crate::members::word_of;
 use crate::model::{ArrayModel, HealthWord};
 use crate::registry::{raw_drive_number, Registry};
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_units::ArrayLevel;
 
 /// Maximum time of an answer. Stopping an array waits for its members.

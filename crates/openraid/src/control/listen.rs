@@ -15,7 +15,7 @@ use std::time::Duration;
 use openraid_sys::{listen_patiently, Listener};
 
 use super::protocol::{read_request, write_response, Command, ServerAnswer, LINE_BYTES_MAX};
-use crate::exit::{Failure, Obstacle};
+use crate::failure::{Failure, Obstacle};
 
 /// Maximum number of clients at once; a further one gets an error.
 const CLIENTS_MAX: usize = 32;

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 pub use openraid_status::{Command, ReshapePlanModel, ServerModel};
 
-use crate::alarms::test::TestModel;
+use crate::alarms::test_alarm::TestModel;
 use crate::alarms::AlarmModel;
 use crate::desired::model::{ConfigModel, ReloadModel};
-use crate::exit::{Exit, Failure};
+use crate::failure::{Exit, Failure};
 use crate::model::{ArrayModel, JournalModel, LimitModel, LossModel};
 use crate::story::{RequestsModel, StoriesModel};
 

@@ -8,7 +8,7 @@ use openraid_management::{KeptModel, KeptSink};
 use openraid_status::SinkWord;
 
 use super::parse;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::registry::Registry;
 
 /// The name of the file after the registry's own.

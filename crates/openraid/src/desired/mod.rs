@@ -11,7 +11,7 @@ use openraid_config::{DesiredState, Problems, Words, FILE_BYTES_MAX};
 use openraid_runtime::member::MemberSpec;
 use openraid_units::Bytes;
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::quantity::{self, counted};
 use crate::registry::is_root;
 use crate::settings;

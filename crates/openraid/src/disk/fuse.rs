@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::nbd::WAIT_SECONDS;
-use super::{blocks, in_sysfs, line_of, record, run, ArrayOffer, AttachWay, AttachedDisk, DiskRecord};
+use super::{attached_disks, blocks, in_sysfs, line_of, run, ArrayOffer, AttachWay, AttachedDisk, DiskRecord};
 
 /// Folders of nbdfuse, below that of the records, begin so.
 const BEGIN: &str = "fuse-";
@@ -18,7 +18,7 @@ const FILE_TIME_MAX: Duration = Duration::from_secs(10);
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 fn folder_of(name: &str) -> PathBuf {
-    Path::new(record::FOLDER).join(format!("{BEGIN}{}", record::link_name(name)))
+    Path::new(attached_disks::FOLDER).join(format!("{BEGIN}{}", attached_disks::link_name(name)))
 }
 
 /// The file under the loop device of an array.
@@ -51,7 +51,7 @@ pub fn attach(offer: &ArrayOffer) -> Result<AttachedDisk, String> {
         let made = run("losetup", &words)?;
         let device = made.strip_prefix("/dev/").ok_or_else(|| format!("losetup printed {made:?}"))?;
         let disk = AttachedDisk { device: device.to_owned(), record };
-        disk.write().map_err(|error| format!("{}: {error}", record::FOLDER))?;
+        disk.write().map_err(|error| format!("{}: {error}", attached_disks::FOLDER))?;
         Ok(disk)
     });
     attached.inspect_err(|_| end(&file))
@@ -93,8 +93,8 @@ pub fn detach(disk: &AttachedDisk) -> Result<(), String> {
 
 /// Removes loop devices and mounts of disks that were attached halfway, or whose nbdfuse has ended.
 pub fn sweep() {
-    let kept: Vec<PathBuf> = record::all().iter().map(|disk| file_of(disk.record.name())).collect();
-    let entries = fs::read_dir(record::FOLDER).into_iter().flatten().flatten();
+    let kept: Vec<PathBuf> = attached_disks::all().iter().map(|disk| file_of(disk.record.name())).collect();
+    let entries = fs::read_dir(attached_disks::FOLDER).into_iter().flatten().flatten();
     let folders = entries.map(|entry| entry.path());
     let is_fuse = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BEGIN));
     folders

@@ -24,9 +24,9 @@ use openraid_sys::{help_writing_back, Epoll, Errno, Events, HandedOver, Interest
 use openraid_units::Nanos;
 
 use super::nbd::{self, NoSession, Stream};
-use super::{reachable, record, ArrayOffer, AttachedDisk};
+use super::{attached_disks, reachable, ArrayOffer, AttachedDisk};
 use crate::control::ControlServers;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::warn;
 
 /// Pause between two attempts to connect.
@@ -42,7 +42,7 @@ const SOCKET: u64 = 1;
 
 /// Is a keeper at work for this device?
 pub fn runs(disk: &AttachedDisk) -> bool {
-    let file = File::open(record::keeper_file(&disk.device));
+    let file = File::open(attached_disks::keeper_file(&disk.device));
     file.is_ok_and(|file| file.try_lock_shared().is_err())
 }
 
@@ -52,7 +52,7 @@ pub fn runs(disk: &AttachedDisk) -> bool {
 /// # Errors
 /// The program cannot be started.
 pub fn start(disk: &AttachedDisk, stream: Option<Stream>, control: Option<&Path>) -> io::Result<()> {
-    let lock = File::create(record::keeper_file(&disk.device))?;
+    let lock = File::create(attached_disks::keeper_file(&disk.device))?;
     if lock.try_lock().is_err() {
         return Ok(());
     }
@@ -116,9 +116,9 @@ struct Keeper<'a> {
 /// The kernel's error.
 pub fn run(disk: &AttachedDisk, inherits: bool, servers: &ControlServers) -> Outcome {
     let failed = |error: Errno| Failure::failed(format!("{}: {error}", disk.device));
-    let lock = || File::create(record::keeper_file(&disk.device)).and_then(|file| file.lock().map(|()| file));
+    let lock = || File::create(attached_disks::keeper_file(&disk.device)).and_then(|file| file.lock().map(|()| file));
     let lock = if inherits { Ok(None) } else { lock().map(Some) };
-    let _lock = lock.map_err(|error| Failure::failed(format!("{}: {error}", record::FOLDER)))?;
+    let _lock = lock.map_err(|error| Failure::failed(format!("{}: {error}", attached_disks::FOLDER)))?;
     let signals = Signals::take_over().map_err(failed)?;
     help_writing_back();
     let index = nbd::index_of(disk).ok_or_else(|| Failure::failed(format!("{} is no device of NBD", disk.device)))?;

@@ -9,14 +9,14 @@
 //!
 //! An array has one disk, whatever its names: two would have caches that do not know of each other. Everything here is done by root.
 
+pub mod attached_disks;
+pub mod device_name;
 pub mod fuse;
 pub mod keeper;
-pub mod link;
 pub mod nbd;
 pub mod nvme;
 pub mod qemu;
-pub mod record;
-pub mod unit;
+pub mod systemd_units;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -27,7 +27,7 @@ use openraid_format::Uuid;
 use openraid_nbd::{NbdUri, Transport};
 use serde::{Deserialize, Serialize};
 
-pub use record::{AttachedDisk, DiskRecord};
+pub use attached_disks::{AttachedDisk, DiskRecord};
 
 use crate::model::{AccessWord, ArrayModel};
 
@@ -142,22 +142,23 @@ fn from_here(mut address: SocketAddr) -> SocketAddr {
 
 /// The disk of an array, also if another program has attached it.
 pub fn find(identity: &ArrayIdentity) -> Option<AttachedDisk> {
-    let known = record::all().into_iter().find(|disk| disk.is_alive() && disk.record.identity().is(identity));
+    let known = attached_disks::all().into_iter().find(|disk| disk.is_alive() && disk.record.identity().is(identity));
     known.or_else(|| nvme::disk_of(identity)).or_else(|| qemu::disk_of(identity))
 }
 
 /// Removes what killed programs and dead devices have left. A dead disk that is still used stays: [`in_the_way`].
 pub fn sweep() {
-    for disk in record::all().iter().filter(|disk| !disk.is_alive() && !is_used_dead(disk)) {
-        link::remove(disk);
-        record::remove(&disk.device);
+    for disk in attached_disks::all().iter().filter(|disk| !disk.is_alive() && !is_used_dead(disk)) {
+        device_name::remove(disk);
+        attached_disks::remove(&disk.device);
     }
     fuse::sweep();
 }
 
 /// A dead disk of the array that is still mounted, and what uses it.
 pub fn in_the_way(identity: &ArrayIdentity) -> Option<(AttachedDisk, String)> {
-    let dead = record::all().into_iter().find(|disk| !disk.is_alive() && disk.record.identity().is(identity))?;
+    let dead =
+        attached_disks::all().into_iter().find(|disk| !disk.is_alive() && disk.record.identity().is(identity))?;
     let user = dead.user().filter(|_| is_used_dead(&dead))?;
     Some((dead, user))
 }
@@ -195,8 +196,8 @@ pub fn detach(disk: &AttachedDisk) -> Result<(), String> {
         AttachWay::Nbd | AttachWay::QemuNbd => nbd::detach(disk),
         AttachWay::Fuse => fuse::detach(disk),
     }?;
-    record::remove(&disk.device);
-    link::remove(disk);
+    attached_disks::remove(&disk.device);
+    device_name::remove(disk);
     Ok(())
 }
 

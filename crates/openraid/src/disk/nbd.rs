@@ -13,7 +13,7 @@ use openraid_nbd::{NbdUri, Transport};
 use openraid_sys::{FaultKind, NbdControl, NbdDevice};
 use openraid_units::Bytes;
 
-use super::{in_sysfs, load, reachable, record, ArrayOffer, AttachWay, AttachedDisk, DiskRecord};
+use super::{attached_disks, in_sysfs, load, reachable, ArrayOffer, AttachWay, AttachedDisk, DiskRecord};
 
 /// Seconds without an answer, after which a connection counts as dead: its requests are sent again.
 const ANSWER_SECONDS: u64 = 2;
@@ -204,11 +204,11 @@ pub fn attach(offer: &ArrayOffer) -> Result<(AttachedDisk, Stream), String> {
     let record = DiskRecord::new(AttachWay::Nbd, &offer.identity, address.clone());
     for index in (0..DEVICES_MAX).filter(|index| !in_sysfs(&format!("nbd{index}")).join("pid").exists()) {
         let disk = AttachedDisk { device: format!("nbd{index}"), record: record.clone() };
-        disk.write().map_err(|error| format!("{}: {error}", record::FOLDER))?;
+        disk.write().map_err(|error| format!("{}: {error}", attached_disks::FOLDER))?;
         match control.connect(&device(index, &record, &session), stream.as_fd()) {
             Ok(()) => return Ok((disk, stream)),
             Err(error) => {
-                record::remove(&disk.device);
+                attached_disks::remove(&disk.device);
                 // Another program was faster, or has a device open that has ended.
                 if error.fault() != FaultKind::Busy {
                     return Err(format!("the kernel refuses {}: {error}", disk.path().display()));

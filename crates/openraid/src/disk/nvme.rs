@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use openraid_format::Uuid;
 use openraid_runtime::service::Nqn;
 
-use super::{blocks, in_sysfs, line_of, load, record, ArrayIdentity, ArrayOffer, AttachWay, AttachedDisk, DiskRecord};
+use super::{
+    attached_disks, blocks, in_sysfs, line_of, load, ArrayIdentity, ArrayOffer, AttachWay, AttachedDisk, DiskRecord,
+};
 
 const FABRICS: &str = "/dev/nvme-fabrics";
 const CONTROLLERS: &str = "/sys/class/nvme";
@@ -85,7 +87,7 @@ pub fn attach(offer: &ArrayOffer) -> Result<AttachedDisk, String> {
     });
     let noted = disk.and_then(|disk| match disk.write() {
         Ok(()) => Ok(disk),
-        Err(error) => Err(format!("{}: {error}", record::FOLDER)),
+        Err(error) => Err(format!("{}: {error}", attached_disks::FOLDER)),
     });
     noted.inspect_err(|_| _ = end(&offer.identity))
 }

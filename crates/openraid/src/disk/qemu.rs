@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::record::{AttachedDisk, DiskRecord};
+use super::attached_disks::{AttachedDisk, DiskRecord};
 use super::{blocks, in_sysfs, line_of, ArrayIdentity, AttachWay};
 use openraid_nbd::NbdUri;
 

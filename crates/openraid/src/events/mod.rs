@@ -9,15 +9,15 @@
 //! Servers and commands of one user share a log; each writes under its lock. The log must never delay a server, and
 //! never grow beyond [`segments::SEGMENTS_MAX`] files of [`segments::SEGMENT_BYTES`].
 
+pub mod log_records;
 #[cfg(test)]
-mod names;
+mod name_tables;
 mod news;
-pub mod record;
+pub mod points_in_time;
 pub mod segments;
-pub mod when;
 pub mod writer;
 
+pub use log_records::{Draft, Event, Severity};
 pub use news::{plain, News};
-pub use record::{Draft, Event, Severity};
 pub use segments::EventLog;
 pub use writer::EventWriter;

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use openraid_sys::lock_file;
 
-use super::record::{Draft, Event, LogRecord, Severity};
+use super::log_records::{Draft, Event, LogRecord, Severity};
 
 /// Size of a segment.
 pub const SEGMENT_BYTES: u64 = 256 << 10;

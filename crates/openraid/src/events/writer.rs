@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::record::Draft;
+use super::log_records::Draft;
 use super::segments::{EventEntry, EventLog};
 use crate::output;
 use openraid_status::EventName;

@@ -104,7 +104,7 @@ impl Departure {
         // A time in the future is of a clock that was set back since: it says nothing about the last day.
         let recent = |at: &&u64| now.checked_sub(**at).is_some_and(|age| age < RETURNS_WINDOW_SECONDS);
         match self.why {
-            DepartureReason::NoRoom if !crate::members::room::has_all(&self.member) => {
+            DepartureReason::NoRoom if !crate::members::lack_of_room::has_all(&self.member) => {
                 Some(format!("it had no room ({}): make room for all of it", self.reason))
             }
             DepartureReason::Faulty => Some(format!("it failed: {}", self.reason)),

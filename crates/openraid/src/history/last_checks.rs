@@ -4,10 +4,10 @@
 //! earlier checks are unknown; nothing else depends on it. When a check begins, the file records it as aborted; that
 //! stays if the server ends before the check does.
 
-pub use openraid_status::check::{AbortWord, CheckModel, CheckWord, MismatchModel, OutcomeModel};
+pub use openraid_status::check_results::{AbortWord, CheckModel, CheckWord, MismatchModel, OutcomeModel};
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::registry::Registry;
 
 const SCHEMA: &str = "openraid/checks/1";

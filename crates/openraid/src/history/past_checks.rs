@@ -7,7 +7,7 @@ use openraid_runtime::service::{ArrayView, ServiceStatus};
 use openraid_status::care::{MemberCheckModel, PastCheckModel, SetHistoryModel};
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::history::last_checks::CheckModel;
 use crate::model::ArrayModel;
 use crate::registry::Registry;

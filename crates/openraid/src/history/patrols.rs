@@ -5,7 +5,7 @@
 use openraid_status::care::PatrolModel;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::registry::Registry;
 
 const SCHEMA: &str = "openraid/patrol-history/1";

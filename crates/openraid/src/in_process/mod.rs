@@ -9,7 +9,7 @@ use openraid_core::limits::Limits;
 use openraid_runtime::service::{Listen, Service};
 use openraid_runtime::ServiceConfig;
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::server::{ListenAddress, Server, ServerOptions};
 
 /// The folder of its socket and registry, which is removed at the end.

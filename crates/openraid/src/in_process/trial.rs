@@ -7,10 +7,10 @@ use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::{AssembleRequest, Nesting, Service, StartError, Started};
 use openraid_runtime::{ServiceConfig, ServiceHandle};
 
-use crate::exit::{ArrayLabel, Exit, Failure};
+use crate::failure::{ArrayLabel, Exit, Failure};
 use crate::members::in_memory;
 use crate::on_disk::sets;
-use crate::server::view::ServedArray;
+use crate::server::array_model::ServedArray;
 use crate::service_exit::Cause;
 
 /// Arrays that run in memory.
@@ -156,7 +156,7 @@ mod tests {
                 ReadTrial::start(members.collect(), tried % 2 == 0, Nesting::Follow).expect("the engine starts");
             for array in trial.served() {
                 let status = trial.handle().status().expect("it runs");
-                assert!(crate::server::view::model(&status, &array, &Default::default()).is_some());
+                assert!(crate::server::array_model::model(&status, &array, &Default::default()).is_some());
                 let mut bytes = vec![0; 256 << 10];
                 readable += usize::from(trial.handle().read(array.array, 0, &mut bytes).is_ok());
             }

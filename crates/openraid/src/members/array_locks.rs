@@ -16,7 +16,7 @@ use openraid_runtime::service::StartedArray;
 use openraid_sys::{NameError, NameLock, Use};
 use openraid_units::Nanos;
 
-use crate::exit::{About, ArrayLabel, Failure, Obstacle};
+use crate::failure::{About, ArrayLabel, Failure, Obstacle};
 use crate::members::{is_memory, open_some, options, spec, OpenReport};
 use crate::on_disk::sets;
 use crate::registry::Registry;

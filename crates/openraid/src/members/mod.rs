@@ -2,7 +2,7 @@
 
 pub mod array_locks;
 pub mod contents;
-pub mod room;
+pub mod lack_of_room;
 pub mod taken_by_md;
 
 use std::fs::{self, OpenOptions};
@@ -13,11 +13,11 @@ use openraid_core::limits::Limits;
 use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::remote::RemoteError;
 use openraid_runtime::member::{self, Medium, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_sys::{Direct, Facts, MemberError, Use};
 use openraid_units::{Bytes, Nanos, Sectors};
 
-use crate::exit::{Exit, Failure, Obstacle};
+use crate::failure::{Exit, Failure, Obstacle};
 use crate::quantity::counted;
 use crate::registry::{RegisteredArray, Registry};
 

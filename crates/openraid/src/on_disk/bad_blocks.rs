@@ -9,7 +9,7 @@ use openraid_core::geometry::{Geometry, Mirror, Parity, StripeRole};
 use openraid_core::slot_set::SlotSet;
 use openraid_format::FeatureMap;
 use openraid_runtime::member::ProbedMember;
-use openraid_status::shell::{command, command_with};
+use openraid_status::shell_quoting::{command, command_with};
 use openraid_units::{Bytes, MemberLba, Sectors, SetLba, Slot};
 
 use crate::on_disk::sets::{plan, SetPlan};

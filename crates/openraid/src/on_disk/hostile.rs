@@ -5,7 +5,7 @@ use openraid_format::{MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::member::{DeviceNames, Foreign, Look, ProbedMember};
 use openraid_units::{BlockSize, Nanos, Sectors};
 
-use crate::making::{CreateOptions, NewShape};
+use crate::new_arrays::{CreateOptions, NewShape};
 
 /// Size of every drive.
 pub const SIZE: Sectors = Sectors::mib(64);

@@ -4,7 +4,7 @@
 //! and refuse the array ("does not have a valid v1.2 superblock").
 
 use openraid_runtime::member::ProbedMember;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_units::BlockSize;
 
 use crate::on_disk::sets::SetPlan;

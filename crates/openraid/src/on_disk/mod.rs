@@ -3,8 +3,8 @@
 pub mod bad_blocks;
 #[cfg(test)]
 pub mod hostile;
-pub mod journal;
 pub mod kernels_before_6_19;
 pub mod lockless;
 pub mod sets;
 pub mod split_brain;
+pub mod unused_journals;

@@ -11,7 +11,7 @@ use openraid_format::{FeatureMap, ForeignKind, MdLevel, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
-use crate::exit::{ArrayLabel, Failure};
+use crate::failure::{ArrayLabel, Failure};
 use crate::members::contents::contents;
 use crate::on_disk::split_brain::at_text;
 use crate::quantity::counted;

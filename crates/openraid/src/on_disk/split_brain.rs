@@ -5,9 +5,9 @@ use openraid_core::array::assemble::{self, AssembleOptions, Candidate};
 use openraid_core::array::membership::Membership;
 use openraid_format::Superblock;
 use openraid_runtime::member::ProbedMember;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::on_disk::sets::{self, SetPlan};
 use crate::quantity::utc;
 

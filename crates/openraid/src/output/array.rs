@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::quantity::{counted, human, human_rate, human_seconds, utc};
 
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 
 pub use openraid_core::notice_text::VOLATILE;
 

@@ -4,7 +4,7 @@ use openraid_units::Bytes;
 
 use super::cache::{amplification, ratio, Amplification};
 use super::table::TextTable;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::model::{ArrayModel, CacheModel, LimitModel};
 use crate::quantity::{counted, human, human_millis, human_seconds};
 use crate::story::{StoriesModel, StoryModel};

@@ -6,15 +6,15 @@
 pub mod array;
 pub mod cache;
 pub mod checks;
+pub mod discard_loss;
 pub mod explain;
-pub(crate) mod live;
-pub mod loss;
+pub(crate) mod live_state;
+pub mod model_sentences;
 pub mod progress;
-pub mod sentence;
+pub mod server_messages;
 pub mod shape;
 pub mod table;
 pub mod verdicts;
-pub mod voice;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -22,8 +22,8 @@ use std::sync::OnceLock;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::exit::{Exit, Failure};
-use openraid_status::shell::seen;
+use crate::failure::{Exit, Failure};
+use openraid_status::shell_quoting::seen;
 
 /// Forms that have changed: they have the number 2; all others have the number 1.
 const SECOND_FORMS: &[&str] = &[

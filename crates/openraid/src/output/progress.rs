@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use openraid_units::Bytes;
 
-use crate::job::JobProgress;
+use crate::lab_job::JobProgress;
 use crate::quantity::{eta_seconds, human, human_rate, human_seconds};
 
 /// Time until the first line if there is no bar: shorter work has no line.
@@ -55,7 +55,7 @@ impl WorkProgress {
         let (end, ended) = channel();
         let bar = self.bar.clone();
         let tell = move || {
-            let is_job = crate::job::is_one();
+            let is_job = crate::lab_job::is_one();
             let (mut wait, next) = if is_job { (JOB_LINE, JOB_LINE) } else { (FIRST_LINE, NEXT_LINE) };
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let progress = JobProgress { done: bar.position(), total: bar.length().unwrap_or(0) };

@@ -4,7 +4,7 @@ use openraid_core::admin::{ReshapeStage, ReshapeStatus, WriteCache};
 use openraid_core::array::reshape_plan::PlanKind;
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_format::{MdLevel, ReshapeDirection, ShapeFields, Superblock};
-use openraid_status::shell::command_with;
+use openraid_status::shell_quoting::command_with;
 use openraid_status::{DirectionWord, OtherSizeModel, ReshapeModel, ReshapePlanModel, ReshapeStageWord, ShapeModel};
 use openraid_units::{Bytes, Sectors};
 

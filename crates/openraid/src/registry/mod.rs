@@ -5,9 +5,9 @@
 //! flushed, renamed), under its own lock, so that two commands at the same time both take effect. The content before the last
 //! change stays next to it (`.old`) and is used if the file is damaged.
 
+mod damaged;
 mod names;
-mod owed;
-mod traces;
+mod unwritten_changes;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -23,9 +23,9 @@ use openraid_sys::lock_file;
 use serde::{Deserialize, Serialize};
 
 pub use self::names::{distinct_name, raw_drive_name, raw_drive_number};
-use self::owed::{RegistryBacklog, FAILURES};
+use self::unwritten_changes::{RegistryBacklog, FAILURES};
 use crate::array_settings::KeptSettings;
-use crate::exit::{ArrayLabel, Failure};
+use crate::failure::{ArrayLabel, Failure};
 use crate::model::LevelWord;
 use crate::output;
 use crate::quantity::utc;
@@ -435,7 +435,7 @@ impl Registry {
             io::ErrorKind::WouldBlock => Failure::failed(format!("the registry {path} cannot be changed: {error}")),
             _ => Failure::failed(format!(
                 "the registry {path} cannot be written: {error}; {}",
-                owed::remedy(error, &self.folder())
+                unwritten_changes::remedy(error, &self.folder())
             )),
         }
     }
@@ -500,7 +500,7 @@ impl Registry {
             self.replace(&path, text().as_bytes())
         };
         write().map_err(|error| {
-            let remedy = owed::remedy_beside(&error, &self.folder());
+            let remedy = unwritten_changes::remedy_beside(&error, &self.folder());
             Failure::failed(format!("{} cannot be written: {error}; {remedy}", path.display()))
         })
     }

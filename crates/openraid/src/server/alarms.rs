@@ -5,23 +5,23 @@ use std::time::Instant;
 use openraid_management::Validity;
 use openraid_runtime::service::ServiceStatus;
 
+use super::array_model::ServedArray;
 use super::certificates;
 use super::spares::SpareAttempts;
 use super::start::StartReport;
-use super::view::ServedArray;
-use super::{problems, Server, State};
-use crate::alarms::test::test;
+use super::{start_problems, Server, State};
+use crate::alarms::test_alarm::test;
 use crate::alarms::{conditions, AlarmModel, AlarmSubject, Condition};
 use crate::control::ServerAnswer;
 use crate::events::Severity;
 use crate::events::{plain, News};
-use crate::exit::{About, ArrayLabel, Failure, Obstacle};
+use crate::failure::{About, ArrayLabel, Failure, Obstacle};
 use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
 use crate::registry::{raw_drive_number, RegisteredArray};
 use openraid_status::alarm::DriveStep;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_status::EventName;
 use openraid_units::ArrayLevel;
 
@@ -70,7 +70,7 @@ impl Server {
     /// The events of the start. Every fault is an alarm from now on.
     pub fn alarms_at_start(&self, taken: &StartReport, expected: Vec<RegisteredArray>) -> Vec<News> {
         let faults = taken.failed.iter().filter(|failure| failure.obstacle != Obstacle::Setting);
-        let problems = problems::by_thing(faults.cloned().collect(), &expected);
+        let problems = start_problems::by_thing(faults.cloned().collect(), &expected);
         {
             let mut state = self.state();
             state.troubles.start.clone_from(&problems);
@@ -116,7 +116,7 @@ impl Server {
         }));
         let state = self.state();
         news.extend(problems.into_iter().map(|why| {
-            let problems::ProblemPlace { array, member, .. } = state.place_of(&why.about);
+            let start_problems::ProblemPlace { array, member, .. } = state.place_of(&why.about);
             News { array, member, ..plain(EventName::StartProblem, why.text()) }
         }));
         news
@@ -171,10 +171,10 @@ impl Server {
     ) {
         let mut found = conditions::of_array(model);
         found.extend(missing_spares(model, served, state));
-        found.extend(super::departures::staying_out(model, served, state));
+        found.extend(super::departed_members::staying_out(model, served, state));
         found.extend(super::care::conditions(model, status, state));
-        found.extend(super::patrol::conditions(model, state));
-        found.extend(super::displaced::conditions(model, state));
+        found.extend(super::scheduled_patrols::conditions(model, state));
+        found.extend(super::displaced_files::conditions(model, state));
         found.extend(super::refused_hosts::condition(model, served));
         found.extend(state.reshapes.condition(model, &served.sets(), Instant::now()));
         model.alarms = self.alarms.observe(&subject(model), &found);
@@ -214,7 +214,7 @@ impl Server {
         let mut found = journal.as_ref().map(conditions::of_journal).unwrap_or_default();
         {
             let state = self.state();
-            found.extend(journal.iter().flat_map(|journal| super::displaced::of_journal(journal, &state)));
+            found.extend(journal.iter().flat_map(|journal| super::displaced_files::of_journal(journal, &state)));
             found.extend(state.troubles.start.iter().map(|why| state.start_problem(why)));
             found.extend(state.troubles.registry.iter().map(|why| Condition {
                 member: Some("registry".into()),
@@ -229,7 +229,7 @@ impl Server {
             found.extend(certificates::conditions(&state.troubles.certificates, openraid_sys::clock::wall_seconds()));
             found.extend(super::care::of_server(&state));
             found.extend(spares_for_none(&state));
-            found.extend(state.missing().map(|entry| super::offline::condition(entry, &state)));
+            found.extend(state.missing().map(|entry| super::offline_arrays::condition(entry, &state)));
         }
         found.extend(self.console_conditions());
         found.extend(self.alarms.failing_sinks().into_iter().map(|(sink, why)| Condition {

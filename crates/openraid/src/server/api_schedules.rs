@@ -8,7 +8,7 @@ use openraid_management::ScheduleInput as Asked;
 
 use super::Server;
 use crate::desired;
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// The name of the file after the registry's own.
 const FILE: &str = "schedules";

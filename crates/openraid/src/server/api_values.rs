@@ -5,12 +5,12 @@ use std::sync::PoisonError;
 use openraid_config::{DesiredState, EXPORTS_MAX};
 use openraid_management::{KeptInput, KeptModel};
 
-use super::view::ServedArray;
+use super::array_model::ServedArray;
 use super::Server;
 use crate::desired::{self, api_values};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::members::lasting_spec;
-use crate::on_disk::journal;
+use crate::on_disk::unused_journals;
 use crate::quantity::{human, size};
 use crate::words;
 use openraid_units::Bytes;
@@ -58,7 +58,7 @@ impl Server {
         if let Some(devices) = &input.journal {
             let specs = devices.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
             if !specs.is_empty() {
-                journal::of_devices(&specs, &self.registry)?;
+                unused_journals::of_devices(&specs, &self.registry)?;
             }
             new.journal.clone_from(devices);
         }
@@ -85,7 +85,7 @@ fn check_cache(text: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let wanted = size(text).map_err(|error| Failure::usage(format!("server.cache: {text}: {error}")))?;
-    let most = openraid_sys::memory::bound().map(|bound| Bytes(bound.bytes.get() / CACHE_PART));
+    let most = openraid_sys::free_memory::bound().map(|bound| Bytes(bound.bytes.get() / CACHE_PART));
     match most.filter(|most| wanted > *most) {
         Some(most) => Err(Failure::usage(format!(
             "server.cache: {text}: half of this machine's memory is {}; use less",

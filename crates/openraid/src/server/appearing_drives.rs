@@ -22,10 +22,10 @@ use openraid_runtime::service::DriveView;
 use openraid_sys::Use;
 use openraid_units::ArrayId;
 
-use super::departures::{has, lacks};
+use super::array_model::ServedArray;
+use super::departed_members::{has, lacks};
+use super::joining_members::{set_status, JoinOutcome};
 use super::member_orders::Consent;
-use super::members::{set_status, JoinOutcome};
-use super::view::ServedArray;
 use super::{Server, ServerAccess};
 use crate::array_settings::Readd;
 use crate::events::{plain, News};

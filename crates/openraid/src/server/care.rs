@@ -15,7 +15,7 @@ use openraid_core::limits::Limits;
 use openraid_runtime::member::{self, Place};
 use openraid_runtime::service::{DriveView, ServiceStatus};
 use openraid_status::care::SmartModel;
-use openraid_status::shell::{command, word};
+use openraid_status::shell_quoting::{command, word};
 use openraid_sys::{Direct, Use};
 use openraid_units::DriveId;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use super::locate::switch;
 use super::{Server, ServerAccess, State};
 use crate::alarms::Condition;
 use crate::care::slow::{after, judge, DrivePace, Slow, WINDOWS};
-use crate::care::{program, shingled, smart};
+use crate::care::{shingled, short_program, smart};
 use crate::events::Severity;
 use crate::events::{plain, News};
 use crate::members::{options, spec};
@@ -350,7 +350,7 @@ fn light(member: &MemberModel) -> &'static str {
 
 /// The health that a drive reports; `None` if it sleeps.
 fn ask_smartctl(program: &Path, device: &str) -> Result<Option<SmartModel>, String> {
-    let ran = program::run(program, &["--json", "--all", "--nocheck=standby", device], SMART_TIME_MAX)?;
+    let ran = short_program::run(program, &["--json", "--all", "--nocheck=standby", device], SMART_TIME_MAX)?;
     if String::from_utf8_lossy(&ran.output).contains("STANDBY") {
         return Ok(None);
     }

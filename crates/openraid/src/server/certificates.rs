@@ -10,7 +10,7 @@ use openraid_status::EventName;
 use super::Server;
 use crate::alarms::Condition;
 use crate::events::Severity;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::quantity::{counted, utc};
 
 const DAY: u64 = 86_400;

@@ -4,12 +4,12 @@ use std::sync::PoisonError;
 
 use openraid_core::admin::{AdminCommand, AdminError, TaskKind};
 use openraid_runtime::service::{ArrayView, ServiceError, ServiceStatus};
-use openraid_status::shell::command_with;
+use openraid_status::shell_quoting::command_with;
 use openraid_units::{ArrayId, Instant};
 
 use super::Server;
 use crate::control::ServerAnswer;
-use crate::exit::{Exit, Failure};
+use crate::failure::{Exit, Failure};
 use crate::history::last_checks::{CheckModel, CheckWord, Checks};
 use crate::history::past_checks::{self, CheckEntry, CheckHistory};
 use crate::model::ArrayModel;

@@ -7,12 +7,12 @@ use openraid_config::{Access as ArrayAccess, ArrayId as DesiredId, DesiredArray,
 use openraid_core::admin::{AdminCommand, WriteCache};
 use openraid_runtime::service::{AllowedHosts, ExportRequest, Nqn, ServiceStatus};
 
-use super::members::set_status;
-use super::settings::{never_protected, without_effect};
-use super::view::{unprotected, ServedArray};
+use super::array_model::{unprotected, ServedArray};
+use super::change_settings::{never_protected, without_effect};
+use super::joining_members::set_status;
 use super::{DriveCacheOption, Server, ServerAccess};
 use crate::array_settings::{plan, Able, KeptSettings, SettingsPlan};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::output;
 
 /// The desired state of an array.

@@ -12,9 +12,9 @@ use std::str::FromStr;
 use openraid_runtime::service::ServiceStatus;
 use openraid_sys::{DriveCache, DriveCacheError};
 
-use super::view::ServedArray;
+use super::array_model::ServedArray;
 use super::Server;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::model::ArrayModel;
 
 /// The setting for the caches of an array's drives.

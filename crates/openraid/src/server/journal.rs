@@ -13,21 +13,21 @@ use openraid_runtime::service::ServiceStatus;
 use openraid_sys::Use;
 use openraid_units::Sectors;
 
-use super::members::check_free;
-use super::settings::never_protected;
-use super::view::{unprotected, ServedArray};
+use super::array_model::{unprotected, ServedArray};
+use super::change_settings::never_protected;
+use super::joining_members::check_free;
 use super::Server;
 use crate::control::ServerAnswer;
 use crate::events::{plain, News};
-use crate::exit::{Failure, Obstacle};
+use crate::failure::{Failure, Obstacle};
 use crate::members::{open_some, options, spec};
 use crate::model::{
     JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, JournalWord, LossModel,
 };
-use crate::on_disk::journal::{array_word, name_arrays};
-use crate::output::loss::LossEstimate;
+use crate::on_disk::unused_journals::{array_word, name_arrays};
+use crate::output::discard_loss::LossEstimate;
 use crate::quantity::counted;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_status::EventName;
 
 /// The journal that a server was started with.

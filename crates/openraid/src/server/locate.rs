@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Server;
-use crate::care::program;
+use crate::care::short_program;
 use crate::control::ServerAnswer;
-use crate::exit::Failure;
-use openraid_status::shell::command_with;
+use crate::failure::Failure;
+use openraid_status::shell_quoting::command_with;
 
 /// Maximum time of the program.
 const LED_TIME_MAX: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const LED_TIME_MAX: Duration = Duration::from_secs(10);
 /// # Errors
 /// It cannot be started, did not end in time, or has failed.
 pub(super) fn switch(program: &Path, words: &[&str]) -> Result<(), String> {
-    let ran = program::run(program, words, LED_TIME_MAX)?;
+    let ran = short_program::run(program, words, LED_TIME_MAX)?;
     match ran.status.as_str() {
         "exit status: 0" => Ok(()),
         status => Err(format!("{} ended with {status}", program.display())),

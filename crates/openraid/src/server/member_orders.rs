@@ -6,16 +6,16 @@ use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, MemberState};
 use openraid_core::reason::FailReason;
 use openraid_format::{MdLevel, Superblock};
 use openraid_runtime::service::ServiceError;
-use openraid_status::shell::{command, command_with, words};
+use openraid_status::shell_quoting::{command, command_with, words};
 use openraid_units::{ArrayId, DriveId, Slot};
 
-use super::members::{set_status, JoinOutcome};
-use super::named::{NamedMember, ServedMembers};
+use super::array_model::ServedArray;
+use super::joining_members::{set_status, JoinOutcome};
+use super::member_names::{NamedMember, ServedMembers};
 use super::orders::{outcome_of, wait_at_most, wait_while};
-use super::view::ServedArray;
 use super::Server;
 use crate::control::ServerAnswer;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::output;
 
 /// Maximum time until a slot that needs a member has the new one; the superblocks of all members are written before.

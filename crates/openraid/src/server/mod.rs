@@ -5,44 +5,44 @@ pub mod alarms;
 mod api_schedules;
 mod api_values;
 mod appearing_drives;
-mod append;
+mod append_drives;
+mod array_limit;
+pub mod array_model;
 mod care;
 mod certificates;
+pub mod change_settings;
 pub mod check_results;
-mod departures;
+mod departed_members;
 pub mod desired;
-mod displaced;
+mod displaced_files;
 mod drive_cache;
-mod failed_again;
+mod host_path;
+pub mod joining_members;
 mod journal;
 mod lab;
-mod limit;
 mod locate;
+mod member_names;
 mod member_orders;
-pub mod members;
-mod named;
 pub mod notices;
-mod offline;
+mod offline_arrays;
 mod orders;
-mod path;
-mod patrol;
-pub mod problems;
 mod pulled_drives;
-pub mod rates;
-pub mod recovery;
+pub mod recovery_line;
 mod refused_hosts;
 pub mod reload;
 mod rename;
 mod reshape;
+mod reshape_standstill;
 mod resize;
-mod schedules;
-pub mod settings;
+mod restart_failed;
+mod scheduled_checks;
+mod scheduled_patrols;
 mod shape_steps;
 mod spares;
-mod standstill;
 pub mod start;
+pub mod start_problems;
 mod stories;
-pub mod view;
+pub mod task_rates;
 pub mod web;
 
 use std::io;
@@ -63,7 +63,7 @@ use crate::control::{Answerer, Command, ServerAnswer, ServerModel};
 use crate::desired::model::{self, ValueModel};
 use crate::events::{plain, News};
 use crate::events::{segments, EventLog};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::history::last_checks::Checks;
 use crate::members::array_locks::ArrayLocks;
 use crate::model::{ArrayModel, HealthWord};
@@ -71,13 +71,13 @@ use crate::notify::Notifier;
 use crate::output;
 use crate::quantity::counted;
 use crate::registry::Registry;
+use array_limit::Samples;
+use array_model::ServedArray;
 use desired::InForce;
 pub use drive_cache::DriveCacheOption;
 use drive_cache::DriveCaches;
-use limit::Samples;
-use rates::TaskRates;
 use stories::{StepRecording, StoryQuery};
-use view::ServedArray;
+use task_rates::TaskRates;
 
 #[derive(Debug)]
 pub struct Server {
@@ -200,7 +200,7 @@ struct State {
     checks: Checks,
     seen_checks: check_results::SeenChecks,
     /// The changes of shape at the last look.
-    reshapes: standstill::SeenChanges,
+    reshapes: reshape_standstill::SeenChanges,
     /// The shapes that arrays are to have.
     shape_goals: shape_steps::ShapeGoals,
     /// Has the user stopped the last array?
@@ -212,17 +212,17 @@ struct State {
     /// Spares for all arrays that were tried.
     tried_spares: spares::SpareAttempts,
     /// Members that left, by the array's UUID.
-    departed: departures::Departures,
+    departed: departed_members::Departures,
     /// The presence of drives, and the times of the searches.
     plugs: appearing_drives::Plugs,
     /// Facts about drives that the engine does not know.
     care: care::Care,
     /// Drives that are not at their paths any more.
-    displaced: displaced::AllDisplaced,
+    displaced: displaced_files::AllDisplaced,
     /// The last patrol read of each array.
-    patrols: patrol::LastPatrols,
+    patrols: scheduled_patrols::LastPatrols,
     /// Checks that schedules began.
-    scheduled: schedules::ScheduleWork,
+    scheduled: scheduled_checks::ScheduleWork,
     /// Schedules made by the API; read at the first use.
     api_schedules: Option<Vec<api_schedules::ApiSchedule>>,
     /// Faults of the server that its status does not show.
@@ -365,7 +365,7 @@ impl Server {
         let state = self.state();
         let count = counted(state.arrays.len() as u64, "array", "arrays");
         let bad = state.arrays.iter().filter_map(|served| {
-            let health = view::health_of(&status, served)?;
+            let health = array_model::health_of(&status, served)?;
             (health != HealthWord::Optimal).then(|| format!("{} {}", served.name, output::array::health_text(health)))
         });
         let missing = state.missing().map(|entry| format!("{} OFFLINE", entry.name));
@@ -444,18 +444,18 @@ impl Server {
     }
 
     fn model(&self, status: &ServiceStatus, served: &ServedArray, state: &State) -> Option<ArrayModel> {
-        let mut model = view::model(status, served, &state.rates)?;
+        let mut model = array_model::model(status, served, &state.rates)?;
         check_results::add_checks(&mut model, &state.checks);
         self.add_drive_caches(&mut model, state.drive_caches.option(&served.name));
         add_readd(&mut model, served);
         care::add_health(&mut model, state);
-        displaced::add_displaced(&mut model, state);
+        displaced_files::add_displaced(&mut model, state);
         if served.refused.is_none() {
             let identity = served.started.as_ref().map(|started| started.superblock.set_uuid);
             model.addresses = self.listens.iter().flat_map(|at| at.uris(&model.exports, identity)).collect();
         }
         self.add_alarms(&mut model, served, status, state);
-        output::sentence::add_texts(&mut model);
+        output::model_sentences::add_texts(&mut model);
         Some(model)
     }
 

@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use openraid_core::admin::AdminCommand;
 use openraid_runtime::service::{Nesting, ServiceError};
-use openraid_status::{shell, EventName};
+use openraid_status::{shell_quoting, EventName};
 use openraid_units::ArrayId;
 
+use super::array_model::ServedArray;
 use super::member_orders::Consent;
 use super::reshape::ReshapeOrder;
 use super::start::{StartOptions, StartReport};
-use super::view::ServedArray;
 use super::{Server, ServerAccess};
 use crate::control::{Command, ServerAnswer};
-use crate::exit::{Exit, Failure, Obstacle};
+use crate::failure::{Exit, Failure, Obstacle};
 use crate::members::array_locks::OpenForStart;
 use crate::members::{options, refuse_protected, spec};
 use crate::model::HealthWord;
@@ -144,7 +144,7 @@ impl Server {
     fn pause(&self, array: &str) -> Result<ServerAnswer, Failure> {
         self.each_set(array, |array| AdminCommand::Pause { array })?;
         self.tell_of_reshape(array, EventName::ReshapePaused, "the change of shape is paused");
-        let resume = shell::command("resume", [array]);
+        let resume = shell_quoting::command("resume", [array]);
         self.done(format!("background work of {array} is paused; continue it with `{resume}`"), array)
     }
 
@@ -174,7 +174,7 @@ impl Server {
         let waits = format!(
             "; its entries stay in the journal until it is started again with its members, or until they are discarded \
              with `{}`",
-            shell::command("journal discard", [name])
+            shell_quoting::command("journal discard", [name])
         );
         let waits = if self.has_journal() { &waits } else { "" };
         Ok(format!("{name} is stopped; it had failed, so its members are not marked clean{waits}"))

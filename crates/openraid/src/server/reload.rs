@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use openraid_config::{ArrayId, DesiredArray, DesiredSchedule, DesiredSink, DesiredSpare, DesiredState};
 
+use super::array_model::ServedArray;
 use super::desired::{allowed_hosts, ArrayPlan, InForce};
-use super::members::set_status;
-use super::view::ServedArray;
+use super::joining_members::set_status;
 use super::Server;
 use crate::control::ServerAnswer;
 use crate::desired::model::ReloadModel;
 use crate::events::plain;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use openraid_status::EventName;
 
 impl Server {

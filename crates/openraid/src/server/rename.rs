@@ -7,10 +7,10 @@ use openraid_format::{SetName, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::service::StartedArray;
 use openraid_units::SECTOR_BYTES;
 
-use super::view::ServedArray;
+use super::array_model::ServedArray;
 use super::Server;
 use crate::control::ServerAnswer;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::on_disk::sets;
 use crate::words::array_name;
 

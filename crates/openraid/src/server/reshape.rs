@@ -9,21 +9,21 @@ use openraid_core::array::reshape_plan::{next_step, PlanKind, ReshapeGoal, Resha
 use openraid_format::{MdLevel, ShapeFields, Superblock};
 use openraid_runtime::member;
 use openraid_runtime::service::{ServiceError, ServiceStatus};
-use openraid_status::shell::{command, command_with};
+use openraid_status::shell_quoting::{command, command_with};
 use openraid_status::{EventName, NewSlotModel, ReshapePlanModel, ShapeModel};
 use openraid_sys::Use;
 use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 
+use super::array_model::{survives_losses, ServedArray};
+use super::joining_members::{check_free, set_status, JoinOutcome};
+use super::member_names::ServedMembers;
 use super::member_orders::Consent;
-use super::members::{check_free, set_status, JoinOutcome};
-use super::named::ServedMembers;
 use super::orders::{outcome_of, wait_while};
 use super::resize::cut_off_first;
-use super::view::{survives_losses, ServedArray};
 use super::Server;
 use crate::control::ServerAnswer;
 use crate::events::{plain, News};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::members::{options, spec};
 use crate::on_disk::sets;
 use crate::output::shape as text;
@@ -472,11 +472,11 @@ fn order_line(name: &str, order: &ReshapeOrder) -> String {
         ("size", &order.size),
     ] {
         if let Some(value) = value {
-            options.push_str(&format!(" --{option} {}", openraid_status::shell::words([value])));
+            options.push_str(&format!(" --{option} {}", openraid_status::shell_quoting::words([value])));
         }
     }
     if !order.members.is_empty() {
-        options.push_str(&format!(" --members {}", openraid_status::shell::words(&order.members)));
+        options.push_str(&format!(" --members {}", openraid_status::shell_quoting::words(&order.members)));
     }
     command("reshape", [name]) + &options
 }

@@ -6,16 +6,16 @@
 use openraid_core::admin::{AdminCommand, ArrayStatus};
 use openraid_core::array::reshape_plan::{ReshapeGoal, ReshapePlan};
 use openraid_core::array::used_size::UsedSize;
-use openraid_status::shell::{command_with, words};
+use openraid_status::shell_quoting::{command_with, words};
 use openraid_units::{ArrayId, Bytes};
 
-use super::members::set_status;
+use super::array_model::ServedArray;
+use super::joining_members::set_status;
 use super::orders::outcome_of;
 use super::reshape::{only_set, plan_model, ReshapeOrder};
-use super::view::ServedArray;
 use super::Server;
 use crate::control::ServerAnswer;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::output::shape as text;
 use crate::quantity::{human, sectors};
 

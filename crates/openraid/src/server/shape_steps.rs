@@ -9,8 +9,8 @@ use openraid_format::ShapeFields;
 use openraid_runtime::service::{ServiceError, ServiceStatus};
 use openraid_status::EventName;
 
-use super::members::set_status;
-use super::view::ServedArray;
+use super::array_model::ServedArray;
+use super::joining_members::set_status;
 use super::Server;
 use crate::array_settings::WantedShape;
 use crate::events::{plain, News};

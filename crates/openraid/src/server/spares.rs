@@ -12,15 +12,15 @@ use openraid_config::{DesiredSpare, SpareFor};
 use openraid_core::admin::MemberState;
 use openraid_units::ArrayId;
 
-use super::departures::has;
+use super::array_model::ServedArray;
+use super::departed_members::has;
+use super::joining_members::{set_status, JoinOutcome};
 use super::member_orders::Consent;
-use super::members::{set_status, JoinOutcome};
-use super::view::ServedArray;
 use super::{Server, ServerAccess};
 use crate::events::{plain, News};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::quantity::counted;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_status::EventName;
 
 /// A drive that could not be added is tried again after this time.
@@ -118,7 +118,7 @@ impl Server {
     ) -> Result<(), Failure> {
         let of_spare = |failure: Failure| failure.of(format_args!("spare {member}"));
         let status = self.status().map_err(of_spare)?;
-        if super::named::ServedMembers::of(&status, served).knows(member).map_err(of_spare)? {
+        if super::member_names::ServedMembers::of(&status, served).knows(member).map_err(of_spare)? {
             return Ok(());
         }
         let sets = served.sets();

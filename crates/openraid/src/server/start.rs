@@ -7,11 +7,11 @@ use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMemb
 use openraid_runtime::service::{AssembleRequest, Nesting, StartedArray};
 use openraid_units::ArrayId;
 
-use super::view::ServedArray;
-use super::{recovery, Server, ServerAccess};
+use super::array_model::ServedArray;
+use super::{recovery_line, Server, ServerAccess};
 use crate::array_settings::KeptSettings;
 use crate::events::plain;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::in_process::trial;
 use crate::members::array_locks::{self, OpenForStart};
 use crate::members::taken_by_md;
@@ -113,7 +113,7 @@ impl Server {
         let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
         let (plans, _) = sets::plan(&probed, force);
         // Arrays that are not clean get a line each.
-        let recovered = plans.iter().filter_map(|set| recovery::line(set, journal.as_ref())).collect();
+        let recovered = plans.iter().filter_map(|set| recovery_line::line(set, journal.as_ref())).collect();
         let left_out = plans.iter().flat_map(|set| left_out(set, &probed)).collect();
         let request = AssembleRequest { options, nesting };
         let started = self.handle.assemble(members, request)?;

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use openraid_core::limits::STEPS_MAX;
 use openraid_core::request_steps::StepEvent;
 use openraid_runtime::service::ServiceStatus;
-use openraid_status::shell::command_with;
+use openraid_status::shell_quoting::command_with;
 
-use super::view::ServedArray;
+use super::array_model::ServedArray;
 use super::Server;
 use crate::control::ServerAnswer;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::story::{
     assemble, request_word, RequestModel, RequestsModel, StoriesModel, Story, StoryModel, StoryNames, StoryOwner,
 };

@@ -3,7 +3,7 @@
 use super::{ask_to_confirm, member_name, Context};
 use crate::arguments::AddArguments;
 use crate::control::Command;
-use crate::exit::Outcome;
+use crate::failure::Outcome;
 use crate::members::{lasting_spec, NewFiles};
 
 /// Runs the verb.

@@ -3,7 +3,7 @@
 use openraid_core::array::assemble::AssembleOptions;
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_runtime::service::Nesting;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_status::VerdictWord;
 use openraid_sys::Use;
 use serde::Serialize;
@@ -12,14 +12,14 @@ use super::Context;
 use crate::arguments::AssembleArguments;
 use crate::array_settings::KeptSettings;
 use crate::control::{Command, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::ReadTrial;
 use crate::members::array_locks::lacking_held;
 use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options, word_of};
 use crate::on_disk::sets;
 use crate::output::verdicts::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::RegisteredArray;
-use crate::server::view::nested_level;
+use crate::server::array_model::nested_level;
 use crate::words::level_word;
 
 /// The arrays that were found and recorded.

@@ -5,13 +5,15 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::AttachArguments;
 use crate::control::offline_text;
-use crate::disk::{self, keeper, link, record, unit, ArrayIdentity, ArrayOffer, AttachWay, AttachedDisk};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::disk::{
+    self, attached_disks, device_name, keeper, systemd_units, ArrayIdentity, ArrayOffer, AttachWay, AttachedDisk,
+};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::model::{AccessWord, ArrayModel, HealthWord};
 use crate::output::table::TextTable;
 use crate::quantity::human;
 use crate::registry::is_root;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_units::Bytes;
 
 /// A disk.
@@ -104,7 +106,7 @@ fn by_unit(word: &str, context: &Context) -> Outcome {
     if !already {
         usable(word, array, context)?;
     }
-    let unit = unit::enable(&identity.names[0])?;
+    let unit = systemd_units::enable(&identity.names[0])?;
     let disk = disk::find(&identity).ok_or_else(|| Failure::failed(format!("{unit} runs and has attached no disk")))?;
     Ok(answer(&disk, Attached { already, not_taken: Vec::new(), unit: Some(unit) }, context))
 }
@@ -140,7 +142,7 @@ fn attach(word: &str, arguments: &AttachArguments, context: &Context) -> Outcome
     }
     let array = usable(word, array, context)?;
     let offer = ArrayOffer::of(&array);
-    if let Some(other) = link::taken(&offer.identity.names[0]) {
+    if let Some(other) = device_name::taken(&offer.identity.names[0]) {
         let (link, name) = (other.link().display().to_string(), other.record.name().to_owned());
         return Err(Failure::refused(format!(
             "{word}: its link {link} is that of array {name}; rename one of the two"
@@ -177,8 +179,8 @@ fn complete(
     context: &Context,
 ) -> Result<(), Failure> {
     if disk.record.way != AttachWay::QemuNbd {
-        disk.write().map_err(|error| Failure::failed(format!("{}: {error}", record::FOLDER)))?;
-        link::make(disk).map_err(Failure::failed)?;
+        disk.write().map_err(|error| Failure::failed(format!("{}: {error}", attached_disks::FOLDER)))?;
+        device_name::make(disk).map_err(Failure::failed)?;
     }
     if disk.record.way == AttachWay::Nbd && !is_kept {
         keeper::start(disk, stream, context.common.control.as_deref())
@@ -200,15 +202,17 @@ fn answer(disk: &AttachedDisk, attached: Attached, context: &Context) -> Exit {
         text += &format!("\nnot by {}: {}", no.way.word(), no.why);
     }
     if let Some(unit) = &attached.unit {
-        text +=
-            &format!("\n{unit} attaches it at every boot; a line of /etc/fstab:\n{}", unit::fstab_line(&body.array));
+        text += &format!(
+            "\n{unit} attaches it at every boot; a line of /etc/fstab:\n{}",
+            systemd_units::fstab_line(&body.array)
+        );
     }
     let Attached { already, not_taken, unit } = attached;
     context.output.answer(Exit::Fine, &AttachBody { disk: body, already, not_taken, unit }, &text)
 }
 
 fn list(context: &Context) -> Exit {
-    let disks: Vec<DiskBody> = record::all().iter().filter(|disk| disk.is_alive()).map(DiskBody::of).collect();
+    let disks: Vec<DiskBody> = attached_disks::all().iter().filter(|disk| disk.is_alive()).map(DiskBody::of).collect();
     let mut table = TextTable::new(&["ARRAY", "DISK", "DEVICE", "BY", "SIZE", "USED BY"]);
     for disk in &disks {
         let used = disk.used_by.clone().unwrap_or_else(|| "-".into());
@@ -223,7 +227,7 @@ fn list(context: &Context) -> Exit {
 }
 
 fn keep(word: &str, inherits: bool, context: &Context) -> Outcome {
-    let mut all = record::all().into_iter().filter(AttachedDisk::is_alive);
+    let mut all = attached_disks::all().into_iter().filter(AttachedDisk::is_alive);
     match all.find(|disk| disk.record.identity().is_called(word)) {
         Some(disk) if disk.record.way == AttachWay::Nbd => keeper::run(&disk, inherits, &context.servers),
         Some(disk) => {
@@ -249,7 +253,7 @@ pub(super) fn must_be_root() -> Result<(), Failure> {
 /// # Errors
 /// The folder of the records cannot be written.
 pub(super) fn lock() -> Result<std::fs::File, Failure> {
-    record::lock().map_err(|error| Failure::failed(format!("{}: {error}", record::FOLDER)))
+    attached_disks::lock().map_err(|error| Failure::failed(format!("{}: {error}", attached_disks::FOLDER)))
 }
 
 /// An array that is known by a name, an export or a UUID, and its state if a server has it.
@@ -271,7 +275,7 @@ pub(super) fn known(word: &str, context: &Context) -> Result<NamedArray, Failure
         let uuid = entry.uuid.as_deref().and_then(|uuid| uuid.parse().ok());
         ArrayIdentity { uuid, names: vec![entry.name] }
     });
-    let attached = record::all().into_iter().map(|disk| disk.record.identity());
+    let attached = attached_disks::all().into_iter().map(|disk| disk.record.identity());
     let mut all = attached.chain(remembered);
     match all.find(|identity| identity.is_called(word)) {
         Some(identity) => Ok((identity, None)),

@@ -7,7 +7,7 @@ use super::show::{self, Until};
 use super::{ask, Context};
 use crate::arguments::CheckArguments;
 use crate::control::Command;
-use crate::exit::{Exit, Outcome};
+use crate::failure::{Exit, Outcome};
 use crate::history::last_checks::CheckWord;
 use crate::history::past_checks;
 use crate::history::patrols;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::completion;
-use crate::exit::{Exit, Outcome};
+use crate::failure::{Exit, Outcome};
 
 /// Prints the script.
 ///

@@ -12,7 +12,7 @@ use super::Context;
 use crate::arguments::{ConfigArguments, ConfigVerb};
 use crate::control::{Command, ServerAnswer};
 use crate::desired::{self, model};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::members::{open_some, options, spec};
 use crate::quantity::counted;
 

@@ -19,14 +19,14 @@ use serde::Serialize;
 use super::copy_out::{PIECES_AHEAD, PIECE_BYTES};
 use super::Context;
 use crate::arguments::CopyInArguments;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::{quiet_service, reasons};
 use crate::members::array_locks::{open_for_start, ArrayLocks, OpenForStart};
 use crate::members::contents::named_in;
 use crate::members::{are_in_use, named, none_opened, options, refuse_protected};
 use crate::output::progress::WorkProgress;
 use crate::quantity::human;
-use crate::server::view::ServedArray;
+use crate::server::array_model::ServedArray;
 
 /// Time between two checks of a resync for which the user waits.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::CopyOutArguments;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::ReadTrial;
 use crate::members::{named, none_opened, open_some, options, read_md0};
 use crate::model::ArrayModel;
@@ -25,8 +25,8 @@ use crate::on_disk::lockless;
 use crate::on_disk::sets;
 use crate::output::{self, progress::WorkProgress};
 use crate::quantity::human;
-use crate::server::rates::TaskRates;
-use crate::server::view;
+use crate::server::array_model;
+use crate::server::task_rates::TaskRates;
 
 /// Number of bytes of one read.
 pub const PIECE_BYTES: u64 = 1 << 20;
@@ -92,7 +92,7 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     let trial = ReadTrial::start_as(opened, rules, nesting)?;
     let served = trial.only()?;
     let status = trial.handle().status()?;
-    let model = view::model(&status, &served, &TaskRates::default());
+    let model = array_model::model(&status, &served, &TaskRates::default());
     let model = model.ok_or_else(|| Failure::failed("the array does not run"))?;
     warn_of(&model, context);
     for doubt in model.sets().into_iter().filter_map(|set| lockless::doubts(&probed, set)) {

@@ -15,22 +15,22 @@ use super::Context;
 use crate::arguments::CreateArguments;
 use crate::array_settings::KeptSettings;
 use crate::care::shingled;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::quiet_service;
-use crate::making::wiping;
-use crate::making::{forget_what_was_inside, CreateOptions, NewShape};
 use crate::members::contents::contents;
-use crate::members::room::short_of_room;
+use crate::members::lack_of_room::short_of_room;
 use crate::members::{lasting_spec, open_every, options, word_of, NewFiles, MISSING};
 use crate::model::LevelWord;
+use crate::new_arrays::wiping;
+use crate::new_arrays::{forget_what_was_inside, CreateOptions, NewShape};
 use crate::quantity::{counted, human};
 use crate::registry::RegisteredArray;
-use crate::server::members::check_free;
-use crate::server::view::{survives_losses, unprotected};
+use crate::server::array_model::{survives_losses, unprotected};
+use crate::server::joining_members::check_free;
 use crate::words::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::words::{self, from_md, layout_text};
 use openraid_core::slot_set::SlotSet;
-use openraid_status::shell::{command, command_with};
+use openraid_status::shell_quoting::{command, command_with};
 
 /// The new array, or the one that would be made.
 #[derive(Serialize, utoipa::ToSchema)]

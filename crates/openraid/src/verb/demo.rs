@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::arguments::DemoArguments;
-use crate::exit::Outcome;
+use crate::failure::Outcome;
 
 /// Runs the verb.
 ///

@@ -3,8 +3,8 @@
 use super::attach::{known, lock, must_be_root};
 use super::{Context, DoneBody};
 use crate::arguments::DetachArguments;
-use crate::disk::{self, record, unit};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::disk::{self, attached_disks, systemd_units};
+use crate::failure::{Exit, Failure, Outcome};
 
 /// Runs the verb.
 ///
@@ -16,7 +16,7 @@ pub fn run(arguments: &DetachArguments, context: &Context) -> Outcome {
     let _lock = lock()?;
     // A disk outlives the name of its array, and another array may have that now.
     let attached =
-        record::all().into_iter().map(|disk| disk.record.identity()).find(|identity| identity.is_called(word));
+        attached_disks::all().into_iter().map(|disk| disk.record.identity()).find(|identity| identity.is_called(word));
     let identity = attached.map_or_else(|| known(word, context).map(|(identity, _)| identity), Ok)?;
     let dead = disk::in_the_way(&identity).map(|(disk, _)| disk);
     let Some(disk) = dead.or_else(|| disk::find(&identity)) else {
@@ -33,8 +33,8 @@ pub fn run(arguments: &DetachArguments, context: &Context) -> Outcome {
     disk::sweep();
     let mut text = format!("{word} is detached from {path}");
     let name = disk.record.name();
-    if !arguments.by_unit && unit::is_enabled(name) {
-        let unit = unit::unit_of(name);
+    if !arguments.by_unit && systemd_units::is_enabled(name) {
+        let unit = systemd_units::unit_of(name);
         text += &format!("; `systemctl disable --now '{unit}'` keeps it away at the next boot");
     }
     Ok(done(&text, context))

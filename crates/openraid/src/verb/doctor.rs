@@ -6,7 +6,7 @@ mod served;
 use openraid_format::Uuid;
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::Nesting;
-use openraid_status::shell::{command, command_with};
+use openraid_status::shell_quoting::{command, command_with};
 use openraid_status::VerdictWord;
 use openraid_sys::Use;
 use openraid_units::Bytes;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use self::served::ServedElsewhere;
 use super::Context;
 use crate::arguments::DoctorArguments;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::ReadTrial;
 use crate::members::array_locks::busy_arrays;
 use crate::members::{exit_of_none, named, open_some, options, word_of};
@@ -25,8 +25,8 @@ use crate::output::array::{health_text, survives_text, title, unsynced_text};
 use crate::output::shape;
 use crate::output::verdicts::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::quantity::human;
-use crate::server::rates::TaskRates;
-use crate::server::view;
+use crate::server::array_model;
+use crate::server::task_rates::TaskRates;
 
 /// Number of bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
@@ -127,7 +127,8 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     lines.extend(tried.iter().map(|tried| tried_text(tried, &sets, &named_to_serve(&tried.array, context))));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
     lines.extend(served.iter().map(|array| array.text(&sets)));
-    let short_of_room = crate::members::room::short_of_room(probed.iter().map(|member| member.spec.text.as_str()));
+    let short_of_room =
+        crate::members::lack_of_room::short_of_room(probed.iter().map(|member| member.spec.text.as_str()));
     lines.extend(short_of_room.iter().map(|text| format!("  room: {text}")));
     lines.push("nothing was written to any member".into());
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
@@ -180,7 +181,7 @@ fn try_out(
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
     let mut tried = Vec::new();
     for served in trial.served() {
-        let Some(array) = view::model(&status, &served, &TaskRates::default()) else { continue };
+        let Some(array) = array_model::model(&status, &served, &TaskRates::default()) else { continue };
         let want = read.get().min(array.size_bytes);
         let mut buffer = vec![0; usize::try_from(READ_BYTES.min(want)).expect("1 MiB")];
         let mut done = 0;

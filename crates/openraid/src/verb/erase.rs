@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::EraseArguments;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::quiet_service;
-use crate::making::wiping::{md_areas, wipe, ErasedArea};
 use crate::members::contents::contents;
 use crate::members::{lasting_spec, open_every, options};
+use crate::new_arrays::wiping::{md_areas, wipe, ErasedArea};
 
 /// The erased areas, or the areas that would be erased.
 #[derive(Serialize, utoipa::ToSchema)]

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::EventsArguments;
 use crate::events::segments::{EventEntry, LogContent, ReadSegments};
-use crate::events::{when, Event, EventLog};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::events::{points_in_time, Event, EventLog};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::table::TextTable;
 use crate::quantity::{counted, one_line, utc};
 
@@ -41,7 +41,7 @@ pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
     if let Some(which) = &arguments.acknowledge {
         return acknowledge(which, &log, context);
     }
-    let since = arguments.since.as_deref().map(|text| when::since(text, openraid_sys::clock::wall_seconds()));
+    let since = arguments.since.as_deref().map(|text| points_in_time::since(text, openraid_sys::clock::wall_seconds()));
     let since = since.transpose().map_err(|why| Failure::usage(format!("--since {why}")))?;
     let mut seen = ReadSegments::default();
     let content = read(&log, &mut seen)?;

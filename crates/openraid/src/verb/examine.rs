@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::ExamineArguments;
-use crate::exit::{Exit, Outcome};
+use crate::failure::{Exit, Outcome};
 use crate::members::{is_md0, open_some, options, read_md0, spec, unfit, Unfit};
 use crate::model::{JournalModel, LevelWord};
 use crate::on_disk::lockless::{self, Lockless};
@@ -238,7 +238,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
 /// The contents of the journal on a device, if there is a journal.
 fn journal(spec: &MemberSpec, probed: &ProbedMember, context: &Context) -> Option<Result<JournalModel, String>> {
     probed.look.foreign.signatures.iter().find(|found| found.is(ForeignKind::OpenraidJournal))?;
-    let looked = crate::on_disk::journal::of_devices(std::slice::from_ref(spec), &context.registry);
+    let looked = crate::on_disk::unused_journals::of_devices(std::slice::from_ref(spec), &context.registry);
     Some(looked.map_err(|failure| failure.text()))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Context;
 use crate::arguments::{ExplainArguments, RequestWord, SwitchWord};
 use crate::control::{Command, ControlConnection, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::explain::{body, text, StoriesBody};
 use crate::quantity::counted;
 use crate::story::{self, StoriesModel};

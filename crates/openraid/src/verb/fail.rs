@@ -3,7 +3,7 @@
 use super::{member_name, print_done, seen, Context};
 use crate::arguments::FailArguments;
 use crate::control::Command;
-use crate::exit::Outcome;
+use crate::failure::Outcome;
 
 /// Runs the verb.
 ///

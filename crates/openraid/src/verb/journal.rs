@@ -13,18 +13,18 @@ use crate::arguments::{
     JournalShowArguments, JournalVerb,
 };
 use crate::control::{Command, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::quiet_service;
-use crate::making::wiping;
 use crate::members::{lasting_spec, open_every, options, NewFiles};
 use crate::model::{JournalArrayModel, JournalArrayWord, JournalJoinModel, JournalModel, JournalWord, LossModel};
-use crate::on_disk::journal::{model_of, name_arrays, of_devices};
-use crate::output::loss::LossEstimate;
+use crate::new_arrays::wiping;
+use crate::on_disk::unused_journals::{model_of, name_arrays, of_devices};
+use crate::output::discard_loss::LossEstimate;
 use crate::output::table::TextTable;
 use crate::quantity::{counted, human};
-use crate::server::members::check_free;
+use crate::server::joining_members::check_free;
 use openraid_runtime::service::random_uuid;
-use openraid_status::shell::word;
+use openraid_status::shell_quoting::word;
 
 /// The new journal.
 #[derive(Serialize, utoipa::ToSchema)]

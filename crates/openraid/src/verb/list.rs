@@ -11,7 +11,7 @@ use super::Context;
 use crate::alarms::AlarmModel;
 use crate::control::{Command, ServerAnswer};
 use crate::events::Severity;
-use crate::exit::{Exit, Outcome};
+use crate::failure::{Exit, Outcome};
 use crate::model::{ArrayModel, HealthWord, PolicyWord};
 use crate::output::array::{health_text, mismatches_text, state_text, task_line, unsynced_text};
 use crate::output::table::TextTable;

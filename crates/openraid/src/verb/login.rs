@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::LoginArguments;
 use crate::control::{Command, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 
 /// The ways to sign in to the console.
 #[derive(Serialize, utoipa::ToSchema)]

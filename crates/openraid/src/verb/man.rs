@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 
 /// The written manual pages.
 #[derive(serde::Serialize, utoipa::ToSchema)]

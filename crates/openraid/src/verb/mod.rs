@@ -51,7 +51,7 @@ use clap::CommandFactory;
 use crate::arguments::{Arguments, Verb};
 pub use crate::context::Context;
 use crate::control::{Command, ControlConnection, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::members;
 use crate::model::ArrayModel;
 

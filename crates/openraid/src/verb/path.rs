@@ -3,7 +3,7 @@
 use super::{ask, Context};
 use crate::arguments::PathArguments;
 use crate::control::Command;
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::words::host_path;
 
 /// Runs the verb.

@@ -22,10 +22,10 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::UpdateArguments;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::{quiet_service, ReadTrial};
-use crate::making::wiping::on_raw_drive;
 use crate::members::{named, open_every, options};
+use crate::new_arrays::wiping::on_raw_drive;
 use crate::on_disk::bad_blocks;
 use crate::on_disk::sets::{self, array_name, slots_text, SetPlan};
 use crate::output::progress::WorkProgress;

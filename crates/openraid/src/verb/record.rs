@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Context;
 use crate::arguments::RecordArguments;
 use crate::control::{Command, ControlConnection, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::quantity::counted;
 use crate::story::{RequestModel, RequestsModel};
 

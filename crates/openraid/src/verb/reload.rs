@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::control::{Command, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 
 /// Runs the verb.
 ///

@@ -3,7 +3,7 @@
 use super::{ask, Context};
 use crate::arguments::RenameArguments;
 use crate::control::Command;
-use crate::exit::Outcome;
+use crate::failure::Outcome;
 
 /// Runs the verb.
 ///

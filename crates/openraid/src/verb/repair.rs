@@ -2,7 +2,7 @@
 
 use super::{check, Context};
 use crate::arguments::RepairArguments;
-use crate::exit::Outcome;
+use crate::failure::Outcome;
 use crate::history::last_checks::CheckWord;
 
 /// Runs the verb.

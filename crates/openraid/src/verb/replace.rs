@@ -3,7 +3,7 @@
 use super::{ask_to_confirm, member_name, seen, Context};
 use crate::arguments::ReplaceArguments;
 use crate::control::Command;
-use crate::exit::Outcome;
+use crate::failure::Outcome;
 
 /// Runs the verb.
 ///

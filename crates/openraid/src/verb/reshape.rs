@@ -4,7 +4,7 @@ use super::show::{self, Until};
 use super::{ask, ask_to_confirm, member_name, Context};
 use crate::arguments::ReshapeArguments;
 use crate::control::{Command, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::members::{lasting_spec, NewFiles};
 
 /// Runs the verb.

@@ -1,14 +1,14 @@
 //! `openraid scan`: finds arrays among the files of folders, among members, or among all block devices.
 
 use openraid_runtime::member::{MemberSpec, ProbedMember};
-use openraid_status::shell::{path, word};
+use openraid_status::shell_quoting::{path, word};
 use openraid_status::VerdictWord;
 use openraid_sys::Use;
 use serde::Serialize;
 
 use super::Context;
 use crate::arguments::ScanArguments;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::members::{block_devices, in_folder, open_some, options, spec, unfit, Unfit};
 use crate::on_disk::sets;
 use crate::output::verdicts::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};

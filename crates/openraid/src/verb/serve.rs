@@ -1,17 +1,17 @@
 //! `openraid serve`: serves arrays over NBD in the foreground, until a signal or `openraid stop`.
 
 mod arrays_to_serve;
+mod choose_half;
 mod early_notices;
 mod http;
-mod keeper;
+mod keep_listening;
 mod listening_sockets;
-mod lost_sectors;
+mod lost_sector_lines;
 pub(super) mod main_loop;
 pub mod memory_need;
 mod options;
-mod split_brain;
 mod tls;
-mod vhost;
+mod vhost_sockets;
 
 use std::fs::File;
 use std::io::Write;
@@ -40,30 +40,30 @@ use crate::control;
 use crate::desired;
 use crate::events::plain;
 use crate::events::{Draft, EventLog, EventWriter};
-use crate::exit::{ArrayLabel, Exit, Failure, Outcome};
-use crate::making::{CreateOptions, NewShape};
+use crate::failure::{ArrayLabel, Exit, Failure, Outcome};
 use crate::members::array_locks::OpenForStart;
 use crate::members::{in_memory, is_memory, lasting_spec, open_every, options, protected};
+use crate::new_arrays::{CreateOptions, NewShape};
 use crate::notify::Notifier;
 use crate::output::array::{health_text, title};
-use crate::output::live::Live;
-use crate::output::voice::Voice;
+use crate::output::live_state::Live;
+use crate::output::server_messages::Voice;
 use crate::quantity::human;
 use crate::registry::{raw_drive_name, RegisteredArray};
 use crate::server::desired::InForce;
-use crate::server::problems;
 use crate::server::start::{StartOptions, StartReport};
+use crate::server::start_problems;
 use crate::server::{ListenAddress, Server, ServerAccess, ServerOptions};
 use crate::words::consistency::ConsistencyWord;
 use arrays_to_serve::{is_service, wanted, why_offline, ArraysToServe, OfflineArray};
 use main_loop::{MainLoop, ServeLine};
 use memory_need::limits_of;
-use openraid_status::shell::command_with;
+use openraid_status::shell_quoting::command_with;
 use openraid_status::EventName;
 
 /// Settings that must be made before any thread: threads share heaps, and no thread receives a signal itself.
 fn before_threads() -> Result<Signals, Failure> {
-    openraid_sys::memory::share_heaps();
+    openraid_sys::free_memory::share_heaps();
     Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))
 }
 
@@ -86,8 +86,8 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let mut web = http::options(arguments, file.as_ref())?;
     let mut addresses = addresses_of(&chosen, web.as_ref(), stays, context)?;
     if arguments.keep_listening && sockets.is_none() {
-        keeper::check_ready(arguments.ready_fd, &addresses)?;
-        return keeper::keep(&addresses, ready_fd, signals, context);
+        keep_listening::check_ready(arguments.ready_fd, &addresses)?;
+        return keep_listening::keep(&addresses, ready_fd, signals, context);
     }
     let ready = listening_sockets::assign(sockets, &mut addresses)?;
     web.iter_mut().for_each(|web| web.kept.clone_from(&ready.http));
@@ -117,7 +117,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         alarms: alarms(context)?,
     });
     let begun = begin(arguments, &chosen, context, &server, wanted, stays).map_err(served_already);
-    vhost::warn_of_unserved(context, &addresses.vhost, &service.handle());
+    vhost_sockets::warn_of_unserved(context, &addresses.vhost, &service.handle());
     let begun = begun.and_then(|(taken, offline)| {
         note_unknown_arrays(context, &server, unknown);
         server.note_certificates(&certificates);
@@ -199,7 +199,7 @@ fn open_to_hosts(
     let tls = tls.run(context, server)?;
     let voice = Voice::start(arguments.status.then(Live::new));
     let voice = voice.map_err(|error| Failure::failed(format!("no thread for the output: {error}")))?;
-    openraid_sys::memory::give_back();
+    openraid_sys::free_memory::give_back();
     // It fails if a signal has ended the service: that is no error, and the end follows.
     let _ended = service.handle().accept();
     let started = Began { taken: &taken, offline: &offline, web: web.as_deref().map(http::announcement) };
@@ -252,7 +252,7 @@ fn addresses_of(
     let nbd = listens(chosen, stays, context)?;
     let nvme = chosen.nvme.iter().map(|text| addresses("--nvme", text)).collect::<Result<Vec<_>, _>>()?;
     let (nbd_tls, nvme) = (tls::listen(chosen)?, nvme.concat());
-    Ok(Addresses { nbd, nbd_tls, nvme, vhost: vhost::places(chosen)?, http: web.map(|web| web.listen) })
+    Ok(Addresses { nbd, nbd_tls, nvme, vhost: vhost_sockets::places(chosen)?, http: web.map(|web| web.listen) })
 }
 
 fn note_sockets(context: &Context, events: &EventWriter, notes: Vec<String>) {
@@ -416,7 +416,7 @@ fn listening(listen: &[Listen], service: &Service) -> Vec<ListenAddress> {
 }
 
 fn all_listening(addresses: &Addresses, tls: &Tls, service: &Service) -> Vec<ListenAddress> {
-    let (nbd, vhost) = (listening(&addresses.nbd, service), vhost::listening(&addresses.vhost));
+    let (nbd, vhost) = (listening(&addresses.nbd, service), vhost_sockets::listening(&addresses.vhost));
     [nbd, tls.listening(), nvme_listening(service), vhost].concat()
 }
 
@@ -503,7 +503,7 @@ fn begin(
         .filter(|(_, probed)| named || probed.look.superblock.is_some() || probed.look.superblock_error.is_some());
     let mut opened: Vec<_> = opened.collect();
     if !stays {
-        split_brain::choose(context, &mut opened, arguments.force)?;
+        choose_half::choose(context, &mut opened, arguments.force)?;
     }
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
     let how = StartOptions {
@@ -548,7 +548,7 @@ fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
 fn name_offline(entry: &RegisteredArray, failed: &[(String, Failure)], reasons: &mut Vec<Failure>) -> OfflineArray {
     let why = why_offline(entry, failed, reasons);
     let offline = OfflineArray { name: entry.name.clone(), reason: why.reason() };
-    reasons.retain(|known| !problems::is_of(entry, known));
+    reasons.retain(|known| !start_problems::is_of(entry, known));
     reasons.push(why);
     offline
 }
@@ -612,7 +612,7 @@ fn make(
     })?;
     let members = open_every(specs, options(Use::Exclusive))?;
     for (_, probed) in &members {
-        crate::server::members::check_free(probed, false)?;
+        crate::server::joining_members::check_free(probed, false)?;
     }
     let sizes: Vec<Sectors> = members.iter().map(|(opened, _)| opened.info.capacity).collect();
     let plans = shape.plan(&sizes, &names)?;

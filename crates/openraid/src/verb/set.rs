@@ -3,7 +3,7 @@
 use super::{ask, Context};
 use crate::arguments::SetArguments;
 use crate::control::Command;
-use crate::exit::{Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::model::PolicyWord;
 use crate::words::consistency::ConsistencyWord;
 

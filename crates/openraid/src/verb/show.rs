@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use openraid_runtime::service::Nesting;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -13,20 +13,20 @@ use crate::alarms::book::Book;
 use crate::alarms::{conditions, AlarmStore};
 use crate::arguments::ShowArguments;
 use crate::control::{offline_text, ControlConnection};
-use crate::exit::{unknown_array, Exit, Failure, Outcome};
+use crate::failure::{unknown_array, Exit, Failure, Outcome};
 use crate::history::last_checks::Checks;
 use crate::in_process::trial::ReadTrial;
 use crate::members::{self, none_opened, open_some, options};
 use crate::model::{ArrayModel, TaskModel, TaskWord};
 use crate::output::array::{health_text, mdstat, task_line, text};
 use crate::output::checks::summary;
-use crate::output::sentence::add_texts;
+use crate::output::model_sentences::add_texts;
 use crate::output::shape::set_recorded;
 use crate::output::{self, progress::WorkProgress};
 use crate::server::alarms::subject;
+use crate::server::array_model;
 use crate::server::check_results::add_checks;
-use crate::server::rates::TaskRates;
-use crate::server::view;
+use crate::server::task_rates::TaskRates;
 
 /// Time between two queries for a task that is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
@@ -141,7 +141,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     let trial = ReadTrial::start(opened, false, Nesting::Follow)?;
     let served = trial.only().map_err(|failure| failure.exiting(Exit::Failed))?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
-    let array = view::model(&status, &served, &TaskRates::default());
+    let array = array_model::model(&status, &served, &TaskRates::default());
     let mut array = array.ok_or_else(|| Failure::cannot_tell("the array does not run"))?;
     add_checks(&mut array, &Checks::read(&context.registry));
     // No background work runs here, so no task is shown, and the array is not marked active.

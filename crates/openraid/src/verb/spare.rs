@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{add, remove, Context};
 use crate::arguments::{SpareArguments, SpareVerb};
-use crate::exit::{Exit, Outcome};
+use crate::failure::{Exit, Outcome};
 use crate::model::{MemberModel, StateWord};
 use crate::output::table::TextTable;
 use crate::quantity::human;

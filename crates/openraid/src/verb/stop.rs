@@ -3,7 +3,7 @@
 use super::{print_done, Context};
 use crate::arguments::StopArguments;
 use crate::control::{Command, ServerAnswer};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 
 /// Runs the verb.
 ///

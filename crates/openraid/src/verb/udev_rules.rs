@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::desired::{self, model};
-use crate::exit::{Exit, Outcome};
+use crate::failure::{Exit, Outcome};
 use crate::members::{open_some, options, spec};
 
 /// The rules, and the arrays in them.

@@ -14,11 +14,11 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::UpdateArguments;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::{quiet_service, ReadTrial};
-use crate::making::wiping::on_raw_drive;
 use crate::members::array_locks::lock_arrays;
 use crate::members::{is_memory, named, open_every, options};
+use crate::new_arrays::wiping::on_raw_drive;
 use crate::on_disk::kernels_before_6_19::{drives_block, logical_block};
 use crate::on_disk::sets::{self, array_name, assemble_error, slots_text, SetPlan};
 use crate::quantity::counted;

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// mdadm's `--consistency-policy`, with `controller-journal` in place of md's own `journal`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -11,13 +11,13 @@
 
 mod connection;
 mod errands;
-mod held;
+mod held_answers;
+mod large_payloads;
 mod offers;
 pub mod output;
 mod receive;
 mod reply;
-mod stream;
-mod watch;
+mod slow_clients;
 mod wire;
 
 use std::collections::VecDeque;
@@ -27,15 +27,15 @@ use openraid_sys::{Accepted, Epoll, Errno, FramePool, Interest, Listener, Progre
 use openraid_units::{ArrayId, Bytes, Instant};
 
 use crate::control::Control;
-use crate::hosts::Hosts;
+use crate::host_requests::Hosts;
 use crate::limits::{
     ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTIONS_MAX, DESCRIPTORS_KEPT, HANDSHAKE_TIME_MAX, INBOX_BYTES,
     NEGOTIATING_MAX, STASH_BYTES_MAX,
 };
-use crate::rest::RoundLoad;
+use crate::round_pause::RoundLoad;
 use crate::slab::{GrowingSlab, SlabKey};
 use connection::Connection;
-pub use held::HeldAnswers;
+pub use held_answers::HeldAnswers;
 pub use offers::Offer;
 use offers::{Offers, StatusCache};
 pub use wire::{check as check_offer, AllowedHosts, OfferError, PathState, Protocol};

@@ -8,16 +8,16 @@ use openraid_sys::{Interest, Progress};
 use openraid_units::{Bytes, Token};
 
 use super::connection::{Connection, EarlyPayload, Turn};
+use super::large_payloads;
 use super::offers::{Catalog, Offers, StatusCache};
-use super::stream;
 use super::wire::{BytesDestination, CommandPayload, ConnectionRole, HostCommand, ProtocolState, WireEvent, WireStep};
 use super::{Exports, Shared};
-use crate::hosts::{HostPayload, HostRequest, RequestOwner};
+use crate::host_requests::{HostPayload, HostRequest, RequestOwner};
 use crate::limits::{
     GATHERED_READ_BYTES_MAX, INBOX_BYTES, RECEIVE_BYTES_MAX, RECEIVE_BYTES_SCARCE, SMALL_REQUEST_BYTES_MAX,
     SOCKET_BUFFER_BYTES, TAILS_BYTES_MAX,
 };
-use crate::rest::BatchSize;
+use crate::round_pause::BatchSize;
 use crate::slab::SlabKey;
 
 /// The outcome of further reading.
@@ -214,7 +214,7 @@ impl Batch<'_> {
                     connection.told = role.array().map_or(Bytes::ZERO, |array| offers.size_of(array));
                 }
                 WireEvent::Payload => self.take_payload(connection, shared),
-                WireEvent::Arrived(arrival) => stream::arrived(connection, arrival, shared),
+                WireEvent::Arrived(arrival) => large_payloads::arrived(connection, arrival, shared),
                 WireEvent::NeedMore => break,
                 WireEvent::Goodbye => {
                     connection.finishing = true;
@@ -237,7 +237,7 @@ impl Batch<'_> {
             self.early += bytes.len();
             let Connection { wire, output, .. } = connection;
             if let Some(arrival) = output.append(|out| wire.payload_came(bytes, out)) {
-                stream::arrived(connection, arrival, shared);
+                large_payloads::arrived(connection, arrival, shared);
             }
         }
     }

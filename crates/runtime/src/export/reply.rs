@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::output::{SendResult, SentTransfer};
 use super::wire::{DataPart, Ending};
 use super::{Exports, Shared};
-use crate::hosts::{HostPayload, HostRequest};
+use crate::host_requests::{HostPayload, HostRequest};
 use crate::slab::SlabKey;
 
 impl Exports {

@@ -27,7 +27,7 @@ use openraid_sys::{PoolRange, Socket};
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Tag};
 
 use super::offers::{Catalog, Offer};
-use crate::hosts::HostRequest;
+use crate::host_requests::HostRequest;
 use crate::slab::SlabKey;
 use nbd::NbdWire;
 use nvme::{NvmeShared, NvmeWire};

@@ -7,22 +7,22 @@
 //! ```
 
 mod disk;
-mod foreign;
+mod foreign_signatures;
 mod open;
 mod overlay;
 pub mod paced;
 mod probe;
 mod ram;
 pub mod remote;
-mod sparse;
+mod sparse_memory;
 mod spec;
 
 pub use disk::{drive_error, info as disk_info, operation, FailedCommand};
-pub use foreign::{Foreign, Signature, SignatureKind};
+pub use foreign_signatures::{Foreign, Signature, SignatureKind};
 pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, OpenedMember, Storage};
 pub use openraid_sys::DeviceNames;
 pub use overlay::Overlay;
 pub use probe::{look, probe_md0, Look, ProbeError, ProbedMember};
 pub use ram::RamDisk;
-pub use sparse::SparseMemory;
+pub use sparse_memory::SparseMemory;
 pub use spec::{MemberSpec, ModelSpec, Place, SpecError};

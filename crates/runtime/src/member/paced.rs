@@ -17,7 +17,7 @@ use openraid_sys::{FramePool, MemberFile, MemberSlot, PoolRange};
 use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Instant, Nanos, Sectors, Tag};
 
 use super::remote::EndedCommand;
-use super::sparse::SparseMemory;
+use super::sparse_memory::SparseMemory;
 use super::ModelSpec;
 use crate::limits::PACED_MEMORY_MAX;
 

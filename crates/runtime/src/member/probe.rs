@@ -15,7 +15,7 @@ use openraid_format::{
 };
 use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
 
-use super::foreign::{self, Foreign};
+use super::foreign_signatures::{self, Foreign};
 use super::open::OpenedMember;
 use super::DeviceNames;
 use super::MemberSpec;
@@ -163,7 +163,7 @@ pub type SectorReader<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), ProbeEr
 /// # Errors
 /// It cannot be read where a superblock would be.
 pub fn look(capacity: Sectors, read: &mut SectorReader<'_>) -> Result<Look, ProbeError> {
-    let mut found = Look::of(foreign::look(capacity, read)?);
+    let mut found = Look::of(foreign_signatures::look(capacity, read)?);
     for minor in MinorVersion::ALL {
         let Some(lba) = superblock_lba(minor, capacity) else { continue };
         let bytes = read_range(lba, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64), capacity, read)?;

@@ -36,11 +36,11 @@ pub use arrays::{AssembleRequest, Nesting, Started, StartedArray};
 pub use create::{random_uuid, CreateRequest, NestedRequest};
 pub use error::{ServiceError, StartError};
 
+use crate::engine_recorder::Recorder;
 pub use crate::export::OfferError;
 use crate::export::{Offer, Protocol};
 use crate::limits::NOTICES_KEPT_MAX;
 use crate::member::OpenedMember;
-use crate::record::Recorder;
 pub use crate::shard::{ArrayView, AttachError, DriveView, OrderError, ServiceEvent, ServiceStatus, ShardError};
 use crate::shard::{Order, OwnRequest, Shard, ShardConfig};
 pub use crate::vhost::VhostPlace;

@@ -9,12 +9,12 @@
 //!
 //! The clock is read once a round. The shard must block only in its one place to wait.
 
-mod carry;
+mod carry_out;
 mod clock;
 mod drives;
-mod looks;
 mod order;
-mod orders;
+mod polling;
+mod run_orders;
 mod stop;
 
 use std::sync::mpsc;
@@ -32,16 +32,16 @@ pub use drives::{AttachError, DriveView};
 pub use order::{ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
 
 use crate::control::Control;
+use crate::engine_recorder::Recorder;
 use crate::export::{DoorsError, Exports, Protocol, Shared, CONNECTION_CLASS, LISTENER_CLASS};
-use crate::hosts::Hosts;
+use crate::host_requests::Hosts;
 use crate::limits::{LOOK_TIME, STANDSTILL_TOLD_MIN};
-use crate::record::Recorder;
 use crate::service::Accept;
 use crate::slab::{GrowingSlab, SlabKey};
 use crate::vhost::{Machines, VhostPlace, VHOST_KICKS_CLASS, VHOST_LISTENER_CLASS, VHOST_SOCKET_CLASS};
 use clock::{ShardClock, Wait};
 use drives::{ShardDrives, REMOTE_CLASS};
-use looks::Looks;
+use polling::Looks;
 
 /// The tokens of other kernel events.
 const ENGINE: u64 = 4 << 56;
@@ -119,7 +119,7 @@ pub struct Shard {
     signals: Option<Signals>,
     news: mpsc::SyncSender<ServiceEvent>,
     news_lost: u64,
-    waiting: GrowingSlab<orders::WaitingCaller>,
+    waiting: GrowingSlab<run_orders::WaitingCaller>,
     stopping: Option<stop::Stopping>,
     notes: Vec<String>,
     ended: bool,

@@ -3,7 +3,7 @@
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_units::{ArrayId, Instant};
 
-use super::orders::WaitingCaller;
+use super::run_orders::WaitingCaller;
 use super::{ServiceEvent, Shard};
 use crate::limits::STOP_TIME_MAX;
 

@@ -25,7 +25,7 @@ use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Token};
 use openraid_vhost::{BlockCommand, DiskCommandKind, DiskOutcome, RequestId, RingStep};
 
 use crate::export::{HeldAnswers, Offer, OfferError, Shared};
-use crate::hosts::{HostPayload, HostRequest, RequestOwner};
+use crate::host_requests::{HostPayload, HostRequest, RequestOwner};
 use crate::limits::{
     ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTION_REQUESTS_MAX, HANDSHAKE_TIME_MAX, MACHINES_MAX,
     MACHINES_PER_ARRAY_MAX, MACHINE_MESSAGES_PER_ROUND_MAX, MACHINE_STEPS_PER_ROUND_MAX,

@@ -2,9 +2,9 @@
 
 pub mod fault;
 pub mod image;
+pub mod lack_of_room;
 pub mod memory;
 pub mod null;
-pub mod room;
 
 use openraid_core::events::DriveInfo;
 use openraid_units::{BlockSize, Nanos, Sectors};
@@ -12,8 +12,8 @@ use openraid_units::{BlockSize, Nanos, Sectors};
 use crate::random::Random;
 pub use fault::{Defect, Faults, LateCommands, Silent, Trap, Wrong};
 pub use image::{FreshContent, Image};
+pub use lack_of_room::DriveRoom;
 pub use memory::MemoryDrive;
-pub use room::DriveRoom;
 
 /// The answer time of a drive: a uniform random value, so that commands overtake each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

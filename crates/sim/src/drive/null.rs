@@ -2,7 +2,7 @@
 //! itself, and takes no memory after its start. Reads return no data, and checks always match.
 
 use crate::rig::RigOptions;
-use crate::shape::ArrayShape;
+use crate::test_arrays::ArrayShape;
 use crate::world::arrays::plan_new;
 use openraid_core::actions::{Actions, Direction, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, Policy, WriteCache};

@@ -11,22 +11,22 @@
 //! fault: data loss must be reported. In both kinds of run, data returned as good must be right. The exception is wrong
 //! data that no engine on that level could detect. The judge knows what the drives did, and reports that case.
 
-pub mod aim;
-pub mod changing;
+pub mod aimed_runs;
+pub mod changing_runs;
+mod enum_words;
+pub mod judged_set;
 pub mod phase;
 pub mod planted;
-mod rare;
+mod rare_actions;
 pub mod report;
-pub mod rows;
+pub mod row_set;
 pub mod run;
+pub mod run_words;
 pub mod saved_run;
 pub mod scenario;
-pub mod set;
 pub mod shrink;
-pub mod swarm;
+pub mod swarm_runs;
 pub mod verdict;
-mod worded;
-pub mod words;
 
 pub use phase::Phase;
 pub use planted::{Bug, BugRun};

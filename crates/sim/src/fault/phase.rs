@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::worded::worded;
+use super::enum_words::worded;
 
 worded! {
     /// A phase. Several phases may hold at the same time.

@@ -11,12 +11,12 @@ use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
 use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
 
-use super::changing::ShapeWish;
+use super::changing_runs::ShapeWish;
 use super::phase::Phase;
 use crate::drive::{DriveSpec, FreshContent, Latency};
 use crate::random::Random;
 use crate::rig::{Loss, BEFORE_DATA};
-use crate::shape::{ArrayShape, Blocks};
+use crate::test_arrays::{ArrayShape, Blocks};
 
 /// Least number of steps of a run.
 const STEPS_LEAST: u64 = 4;

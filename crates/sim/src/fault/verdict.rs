@@ -5,9 +5,9 @@ use std::fmt;
 
 use openraid_core::reason::Reason;
 
+use super::enum_words::worded;
 use super::phase::Phase;
 use super::scenario::{Mode, Scenario};
-use super::worded::worded;
 
 /// Number of letters that distinguish failures.
 const KIND_LETTERS_MAX: usize = 40;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use openraid_models::ArrayLevel;
 
-use crate::words;
+use crate::number_words;
 
 /// The reason for which a machine cannot be made. The text says what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,5 +98,5 @@ impl std::error::Error for MachineError {}
 
 /// The number of drives in words.
 fn drives(count: u16) -> String {
-    words::count(count.into(), "drive", "drives")
+    number_words::count(count.into(), "drive", "drives")
 }

@@ -14,8 +14,8 @@ use openraid_core::events::{BlockRequest, Completion, ParityVerdict, RequestKind
 use openraid_units::{ArrayOffset, Instant, Nanos, Tag, Token};
 
 use super::calendar::CalendarEntry;
-use super::gate::Passage;
-use super::station::Flight;
+use super::member_station::Flight;
+use super::write_admission::Passage;
 use super::{HostIo, IoDone, IoKind, Machine};
 use openraid_drives::VirtualDrive;
 

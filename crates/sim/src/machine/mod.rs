@@ -15,15 +15,15 @@
 mod array;
 mod calendar;
 mod counters;
-mod door;
 mod error;
 mod flow;
-mod gate;
 mod journal;
+mod member_station;
 pub mod parts;
 mod profile;
-mod server;
-mod station;
+mod queue_server;
+mod request_slots;
+mod write_admission;
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -37,13 +37,13 @@ use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 use crate::digest::Digest;
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, StartedArrays};
 use calendar::{Calendar, CalendarEntry, CalendarLines};
-use door::Door;
 use flow::{Inside, MachineEvent, PartEvent};
-use gate::StreamGate;
 use journal::MachineJournal;
+use member_station::{Flight, Station, Ways};
 use openraid_drives::{AnyDrive, DriveKit, DriveOptions, VirtualDrive};
 use parts::{HostCost, ProcessorCost};
-use station::{Flight, Station, Ways};
+use request_slots::Door;
+use write_admission::StreamGate;
 
 pub use array::{ArrayChange, ArraySpec};
 pub use counters::{MachineCounters, MemberCounters};
@@ -52,8 +52,8 @@ pub use journal::{JOURNAL_DEVICE, JOURNAL_DEVICES_MAX};
 pub use openraid_models::ArrayLevel;
 pub use parts::MachineParts;
 pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
-use server::PayloadMemory;
-pub use server::{Servers, TransferCost, WorkServer};
+use queue_server::PayloadMemory;
+pub use queue_server::{Servers, TransferCost, WorkServer};
 
 /// The kind of a host's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

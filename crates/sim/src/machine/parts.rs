@@ -8,7 +8,7 @@ use openraid_core::limits::Limits;
 use openraid_units::{Bytes, Nanos};
 
 use super::journal::JOURNAL_BUFFERS;
-use super::server::TransferCost;
+use super::queue_server::TransferCost;
 
 /// The time of a request on its host thread. Half of it passes before the controller gets the request, half after the
 /// request has ended.

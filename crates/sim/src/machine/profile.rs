@@ -16,7 +16,7 @@ use super::array::{ArraySpec, LevelFacts};
 use super::error::MachineError;
 use super::journal::{JOURNAL_DEVICE, JOURNAL_DEVICES_MAX};
 use super::parts::{HostCost, MachineParts, ParityCost, ProcessorCost, WayCost, WayParts, REQUESTS_MAX};
-use super::server::TransferCost;
+use super::queue_server::TransferCost;
 
 /// The moment at which the controller acknowledges writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

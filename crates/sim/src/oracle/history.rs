@@ -10,7 +10,7 @@ use openraid_core::events::RequestKind;
 use openraid_units::{Bytes, Instant};
 
 use super::versions::VersionId;
-use crate::words::count;
+use crate::number_words::count;
 
 /// Limit of the lines of one sector's story; the oldest are left out.
 const LINES_MAX: usize = 40;

@@ -2,14 +2,14 @@
 
 pub mod content;
 pub mod history;
-pub mod members;
-pub mod session;
+pub mod knowing_host;
+pub mod redundancy;
 pub mod versions;
 
 #[cfg(test)]
 mod versions_tests;
 
 pub use content::{stamped, Content};
-pub use members::Members;
-pub use session::HostSession;
+pub use knowing_host::HostSession;
+pub use redundancy::Members;
 pub use versions::{Mismatch, VersionStanding, VersionView, Versions};

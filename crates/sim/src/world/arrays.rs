@@ -10,7 +10,7 @@ use super::{World, WALL_CLOCK_AT_ZERO};
 use crate::probe::{probe, CandidateError};
 use crate::random::mix;
 use crate::rig::RigOptions;
-use crate::shape::ArrayShape;
+use crate::test_arrays::ArrayShape;
 
 /// Sectors from the superblock to the bitmap of a member with its data far away: beyond all other metadata.
 const FAR_BITMAP: i32 = 8192;
@@ -254,7 +254,7 @@ impl World {
     /// # Panics
     /// The drive has no superblock.
     pub fn re_add_member(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
-        let superblock = crate::oracle::members::superblock_on(self, drive).expect("it was a member");
+        let superblock = crate::oracle::redundancy::superblock_on(self, drive).expect("it was a member");
         self.admin(AdminCommand::Add { array, member: NewMember { drive, superblock, returning: true } })
     }
 }

@@ -9,13 +9,13 @@
 //! [`REQUEST_TIME_MAX`] of virtual time, or if no event is left that could end it.
 
 pub mod arrays;
-mod dump;
+mod carry_out;
+mod drive_times;
 mod host;
-mod issue;
 pub mod journal;
-mod pace;
+mod outstanding_work;
 mod power;
-mod silence;
+mod silent_drives;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};

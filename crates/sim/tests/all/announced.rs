@@ -4,7 +4,7 @@ use openraid_core::admin::Health;
 use openraid_core::events::RequestKind;
 use openraid_format::{BadBlockTable, FeatureMap};
 use openraid_sim::drive::Defect;
-use openraid_sim::oracle::members::superblock_on;
+use openraid_sim::oracle::redundancy::superblock_on;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::RigOptions;
 use openraid_sim::{ArrayShape, Loss, Rig};

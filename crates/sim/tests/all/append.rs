@@ -6,7 +6,7 @@ use openraid_core::admin::{AdminCommand, MemberState};
 use openraid_core::events::DriveError;
 use openraid_core::geometry::Level;
 use openraid_format::ShapeFields;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::oracle::Content;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{DriveId, Sectors, Token};

@@ -6,8 +6,8 @@ use openraid_core::admin::{AdminCommand, AdminError, Health, MemberState, Policy
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::check_results::{AbortReason, MismatchRange, NotComparable, ScrubEnd, ScrubMode, ScrubOutcome};
 use openraid_core::geometry::{Geometry, Level, StripeRole};
-use openraid_sim::oracle::members::superblock_on;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
+use openraid_sim::oracle::redundancy::superblock_on;
 use openraid_sim::oracle::Members;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot};

@@ -5,7 +5,7 @@ use openraid_core::actions::ReplyStatus;
 use openraid_core::events::RequestKind;
 use openraid_core::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX};
 use openraid_sim::drive::DriveSpec;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Random, Rig, RigOptions, World, WorldSpec};
 use openraid_units::{Bytes, Sectors};
 

@@ -9,7 +9,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::geometry::Geometry;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::Defect;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{Bytes, MemberLba, Nanos, Sectors, Slot, StripeIndex};

@@ -6,7 +6,7 @@ use openraid_core::admin::{Health, MemberState};
 use openraid_core::events::DriveError;
 use openraid_core::geometry::Level;
 use openraid_core::slot_set::SlotSet;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Loss, Random, Rig, RigOptions};
 use openraid_units::{DriveLba, Slot};
 

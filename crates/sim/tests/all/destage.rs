@@ -6,7 +6,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
 use openraid_core::reason::Reason;
 use openraid_sim::drive::Latency;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::world::WorldSpec;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Bytes, Nanos, Sectors};

@@ -2,7 +2,7 @@
 
 use crate::support::{seeds, Case};
 use openraid_sim::digest::Digest;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::record::Record;
 use openraid_sim::{ArrayShape, Loss, Random, Rig, RigOptions};
 use openraid_units::{Sectors, Slot};

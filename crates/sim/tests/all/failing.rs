@@ -7,8 +7,8 @@ use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_core::array::membership::Membership;
 use openraid_core::events::DriveError;
-use openraid_sim::oracle::members::superblock_on;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
+use openraid_sim::oracle::redundancy::superblock_on;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Nanos, Sectors, Slot};
 

@@ -5,7 +5,7 @@ use crate::support::{seeds, Case};
 use openraid_core::admin::{Health, TaskKind};
 use openraid_core::array::assemble::AssembleError;
 use openraid_core::events::RequestKind;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::world::arrays::ArrayStartError;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, Nanos, Sectors, Slot};

@@ -2,7 +2,7 @@
 
 use crate::support::{seeds, Case};
 use openraid_core::geometry::Level;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 
 /// Random requests of all kinds, at several depths and sizes.

@@ -12,8 +12,8 @@ use openraid_core::limits::Limits;
 use openraid_core::reason::Reason;
 use openraid_format::{journal_superblock_lba, FeatureMap, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_sim::drive::Latency;
-use openraid_sim::oracle::members::superblock_on;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
+use openraid_sim::oracle::redundancy::superblock_on;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{Bytes, Nanos, Sectors, Slot};
 

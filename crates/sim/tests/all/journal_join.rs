@@ -9,7 +9,7 @@ use openraid_core::events::DriveError;
 use openraid_core::journal::find_device::FindError;
 use openraid_format::{journal_superblock_lba, JournalError, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_sim::drive::DriveSpec;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::world::journal::JournalFault;
 use openraid_sim::ArrayShape;
 use openraid_units::{DriveId, Nanos, Sectors};

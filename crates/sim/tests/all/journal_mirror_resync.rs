@@ -6,7 +6,7 @@ use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminCommand, FoundJournal};
 use openraid_core::journal::find_device::FindError;
 use openraid_format::JournalError;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::world::journal::{JournalFault, ResyncResult};
 use openraid_sim::{ArrayShape, Random};
 use openraid_units::{DriveId, Sectors};

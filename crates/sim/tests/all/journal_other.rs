@@ -4,7 +4,7 @@
 use crate::support::journalled::{attach_journal, protect, Journalled, JOURNAL};
 use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminError, Session};
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::world::arrays::ArrayStartError;
 use openraid_sim::ArrayShape;
 use openraid_units::Sectors;

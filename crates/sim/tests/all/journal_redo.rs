@@ -8,7 +8,7 @@ use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminCommand, Health};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Loss};
 use openraid_units::{Bytes, Sectors, Slot};
 

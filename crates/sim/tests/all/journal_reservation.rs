@@ -7,7 +7,7 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{JournalState, Unprotected};
 use openraid_core::limits::Limits;
 use openraid_sim::drive::Latency;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Bytes, Nanos, Sectors};
 

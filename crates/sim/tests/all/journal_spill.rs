@@ -7,7 +7,7 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, JournalState, Session as Protection};
 use openraid_format::Uuid;
 use openraid_sim::drive::LateCommands;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::ArrayShape;
 use openraid_units::{Nanos, Sectors};
 

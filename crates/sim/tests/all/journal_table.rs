@@ -9,7 +9,7 @@ use openraid_format::{
     journal_superblock_lba, JournalArray, JournalArrayState, JournalSuperblock, SuperblockCopy, Uuid,
     JOURNAL_ARRAYS_MAX, JOURNAL_BLOCK_BYTES,
 };
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Bytes, DriveId, Sectors};
 

@@ -12,7 +12,7 @@ use openraid_format::{
 };
 use openraid_parity::Kernels;
 use openraid_sim::drive::{Defect, DriveSpec};
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::world::arrays::{plan_new, ArrayStartError};
 use openraid_sim::world::journal::JournalFault;
 use openraid_sim::{ArrayShape, Rig, RigOptions, World};

@@ -8,10 +8,10 @@ use openraid_core::events::RequestKind;
 use openraid_core::geometry::Geometry;
 use openraid_core::reason::FailReason;
 use openraid_sim::drive::{Defect, Silent, Trap};
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::shape::Blocks;
+use openraid_sim::test_arrays::Blocks;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, DriveLba, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 

@@ -4,10 +4,10 @@ use openraid_core::admin::{AdminCommand, Health};
 
 use crate::support::{seeds, Case};
 use openraid_sim::drive::DriveSpec;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::oracle::{Content, HostSession, Members};
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::test_arrays::MEMBER_DATA;
 use openraid_sim::{ArrayShape, RigOptions, World};
 use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 
@@ -46,7 +46,7 @@ fn shapes() -> [(ArrayShape, u16); 4] {
         (ArrayShape::raid5(3, Sectors::kib(16)), 2),
         (ArrayShape::raid6(4, Sectors::kib(16)), 3),
         (ArrayShape::raid1(2), 3),
-        (ArrayShape { blocks: openraid_sim::shape::Blocks::Mixed, ..ArrayShape::raid5(4, Sectors::kib(64)) }, 2),
+        (ArrayShape { blocks: openraid_sim::test_arrays::Blocks::Mixed, ..ArrayShape::raid5(4, Sectors::kib(64)) }, 2),
     ]
 }
 

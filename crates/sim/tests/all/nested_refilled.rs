@@ -14,11 +14,11 @@ use openraid_core::admin::{AdminCommand, AdminOutcome, Health, MemberState, Poli
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_format::{superblock_lba, MinorVersion, Superblock, Uuid, SUPERBLOCK_BYTES_MAX};
 use openraid_sim::drive::{DriveSpec, FreshContent};
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::oracle::{Content, HostSession, Members};
 use openraid_sim::random::Random;
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::test_arrays::MEMBER_DATA;
 use openraid_sim::world::journal::ResyncResult;
 use openraid_sim::{ArrayShape, RigOptions, World};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};

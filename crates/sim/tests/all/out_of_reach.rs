@@ -5,7 +5,7 @@ use crate::support::{seeds, Case};
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_core::reason::FailReason;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{DriveId, Sectors, Slot};
 

@@ -11,7 +11,7 @@ use openraid_core::events::DriveError;
 use openraid_core::reason::FailReason;
 use openraid_format::Uuid;
 use openraid_sim::drive::Faults;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{DriveId, DriveLba, Nanos, Sectors, Slot};
 

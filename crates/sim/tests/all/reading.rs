@@ -9,7 +9,7 @@ use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
 use openraid_core::reason::Reason;
 use openraid_sim::drive::null::NullMachine;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::{ArrayShape, Loss, Random, Rig, RigOptions};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors, Slot};
 

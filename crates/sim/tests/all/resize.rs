@@ -5,9 +5,9 @@ use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminCommand, AdminError, Health};
 use openraid_core::array::used_size::UsedSize;
 use openraid_core::geometry::Level;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::oracle::Content;
-use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::test_arrays::MEMBER_DATA;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::Sectors;
 

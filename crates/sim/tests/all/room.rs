@@ -8,8 +8,8 @@ use openraid_core::admin::{AdminCommand, Health, MemberState, MemberStatus, Poli
 use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
 use openraid_sim::drive::DriveRoom;
-use openraid_sim::oracle::members::superblock_on;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
+use openraid_sim::oracle::redundancy::superblock_on;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions};
 use openraid_units::{Bytes, Nanos, Sectors, Slot};
 

@@ -5,7 +5,7 @@ use crate::support::Case;
 use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
 use openraid_core::events::RequestKind;
 use openraid_format::{MdLevel, ShapeFields};
-use openraid_sim::oracle::members::superblock_on;
+use openraid_sim::oracle::redundancy::superblock_on;
 use openraid_sim::rig::Loss;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Nanos, Sectors, Slot};

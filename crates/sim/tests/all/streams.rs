@@ -7,7 +7,7 @@ use openraid_core::geometry::{Geometry, Level};
 use openraid_core::limits::Limits;
 use openraid_core::reason::Reason;
 use openraid_sim::drive::{Defect, DriveRoom, DriveSpec};
-use openraid_sim::oracle::members::superblock_on;
+use openraid_sim::oracle::redundancy::superblock_on;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::{ArrayShape, Loss, Rig, RigOptions, World};

@@ -6,8 +6,8 @@ use openraid_core::admin::{AdminCommand, AdminError, Health, MemberState, NewMem
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
 use openraid_core::geometry::Level;
 use openraid_format::{MdLevel, ShapeFields, Uuid};
-use openraid_sim::oracle::members::superblock_on;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
+use openraid_sim::oracle::redundancy::superblock_on;
 use openraid_sim::rig::Loss;
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{Sectors, Slot};

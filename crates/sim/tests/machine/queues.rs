@@ -2,7 +2,7 @@
 //! drives of a machine take time, the machine must wait exactly as long as they do.
 
 use openraid_core::actions::DriveOp;
-use openraid_drives::trial::command;
+use openraid_drives::one_drive_load::command;
 use openraid_drives::{AnyDrive, DriveKit, DriveOptions, VirtualDrive};
 use openraid_models::{DriveKind, ServiceLaw};
 use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineParts};

@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{Health, JournalState, JournalStatus};
 use openraid_sim::drive::DriveSpec;
-use openraid_sim::oracle::session::Workload;
+use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::oracle::{Content, HostSession};
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::{ArrayShape, Rig, RigOptions};

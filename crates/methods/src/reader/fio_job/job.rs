@@ -1,6 +1,6 @@
 //! Makes the load of a job from its options.
 
-use super::super::words::{size, time};
+use super::super::fio_numbers::{size, time};
 use super::super::{shown, ReadError};
 use super::options::{default_only, engine, is_passed_over, Engine, DEFAULT_ENGINE};
 use super::JobOption;

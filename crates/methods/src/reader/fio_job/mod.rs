@@ -10,8 +10,8 @@ mod options;
 
 pub use job::FioJob;
 
+use super::fio_numbers::Prefixes;
 use super::trace::{includes, is_include, unknown_kind};
-use super::words::Prefixes;
 use super::{second, shown, NumberedLines, ReadError};
 use std::io::BufRead;
 

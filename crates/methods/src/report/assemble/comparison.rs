@@ -5,7 +5,7 @@ use super::super::data::{
 };
 use super::super::format::{change, percent};
 use super::super::table::NOISE;
-use super::super::{findings, overlay};
+use super::super::{findings, predicted_and_measured};
 use super::curve::{axes_words, grouped, lines_of, named_axes, reason, varying};
 use super::figure::{subject, title, Figure};
 use super::{outstanding_axis, CellTrial};
@@ -86,7 +86,7 @@ fn table(
         rows.push(ReportRow { head, level: Some(name.level), cells: vec![cell(&here), cell(&there), last] });
     }
     let table = ReportTable {
-        caption: super::super::lines::axis_name(&figure.axis()),
+        caption: super::super::line_chart::axis_name(&figure.axis()),
         corner: "cell".into(),
         columns: vec![names.0.into(), names.1.into(), "change".into()],
         rows,
@@ -133,7 +133,7 @@ fn overlaid(
         }
         let with = if words.is_empty() { String::new() } else { format!(" ({words})") };
         let question = format!("How far is {} from {}{with}?", names.0, names.1);
-        let (panel, _, found) = overlay::compare(&question, &x, &figure.axis(), names, &pairs);
+        let (panel, _, found) = predicted_and_measured::compare(&question, &x, &figure.axis(), names, &pairs);
         section.panels.push(panel);
         section
             .findings

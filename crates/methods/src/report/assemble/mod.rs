@@ -3,7 +3,6 @@
 //! It uses stored results and changes no figure. Charts show the median of repetitions with the lowest and highest
 //! value. For a cell without a result the reason is shown.
 
-mod bed;
 mod comparison;
 mod curve;
 mod decisions;
@@ -13,13 +12,14 @@ mod mixed;
 mod rated;
 mod shapes;
 mod tables;
+mod test_bed;
 mod verdict;
 
 pub use crate::cell::Ceiling;
-pub use bed::{bed, bus_words, limits};
 pub use comparison::comparison;
 pub use figure::Figure;
 pub use rated::{ratings, Rating};
+pub use test_bed::{bed, bus_words, limits};
 pub use verdict::judge;
 
 use super::data::{

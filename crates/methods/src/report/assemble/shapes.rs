@@ -5,13 +5,13 @@ use super::super::data::{
     Scale, Series, Unit,
 };
 use super::super::findings;
-use super::bed::formula;
 use super::curve::{
     axes_words, ceilings, grouped, ideals, ideals_of_mixes, ideals_shared, lines, lines_of, reason, varying, ChartLoad,
 };
 use super::figure::{evidence, subject, title, Figure};
 use super::rated::rated;
 use super::tables::only;
+use super::test_bed::formula;
 use super::Ceiling;
 use super::{outstanding_axis, push, push_answered, size_axis, streaming, CellTrial};
 use crate::cell::{CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice};
@@ -115,7 +115,7 @@ fn random_sizes(
 fn table_at(section: &mut ReportSection, drawn: &LineChart, what: &str) {
     if !drawn.series.is_empty() {
         let mut table = super::super::table::of_lines(drawn);
-        table.caption = format!("{what}: {}", super::super::lines::axis_name(&drawn.y));
+        table.caption = format!("{what}: {}", super::super::line_chart::axis_name(&drawn.y));
         section.tables.push(table);
     }
 }

@@ -234,7 +234,7 @@ fn plain_change(change: f64) -> ReportCell {
 }
 
 fn heading(what: &str, figure: Figure) -> String {
-    format!("{what}: {}", super::super::lines::axis_name(&figure.axis()))
+    format!("{what}: {}", super::super::line_chart::axis_name(&figure.axis()))
 }
 
 fn repetitions(

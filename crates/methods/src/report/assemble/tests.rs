@@ -8,7 +8,7 @@ use crate::cell::{
 use crate::method::{find, Suite};
 use crate::metrics::Scheme;
 use crate::report::data::{Level, Mark, ReportCell};
-use crate::report::{render, text};
+use crate::report::{render, terminal_text};
 use crate::run::Absence;
 
 fn result(spec: &CellSpec, iops: f64) -> CellResult {
@@ -130,7 +130,7 @@ fn every_method_has_something_to_show() {
     let page = render(&review);
     assert!(page.contains("M17 Write-back against write-through") && !page.contains("NaN"));
     assert_eq!(page, render(&super::review("All", vec![], &chapters, &ceilings)));
-    assert!(text::render(&review, 100).lines().all(|line| line.chars().count() <= 100));
+    assert!(terminal_text::render(&review, 100).lines().all(|line| line.chars().count() <= 100));
 }
 
 #[test]
@@ -560,7 +560,7 @@ fn methods_with_one_figure_of_one_target_are_in_the_summary() {
 
 #[test]
 fn bars_are_sorted_by_something_that_has_a_name() {
-    let page = text::render(&review("All", vec![], &[chapter("low-level", &["single", "raid0x2"])], &[]), 100);
+    let page = terminal_text::render(&review("All", vec![], &[chapter("low-level", &["single", "raid0x2"])], &[]), 100);
     assert!(page.contains("Sorted by share of the host's processor, lowest first"), "{page}");
 }
 
@@ -586,7 +586,7 @@ fn unsteady_results_are_marked_in_charts_and_tables() {
     let unsteady: Vec<f64> = lines.series[0].points.iter().filter(|point| point.unsteady).map(|p| p.x).collect();
     assert_eq!(unsteady, [512.0, 1024.0]);
     let marked = review("All", vec![], &[sweep], &[]);
-    let (page, words) = (render(&marked), text::render(&marked, 100));
+    let (page, words) = (render(&marked), terminal_text::render(&marked, 100));
     assert_eq!(page.matches("class=\"hollow\"").count(), 4, "two in each chart");
     assert!(page.contains("<td>135&#8224;</td>") && page.contains("A hollow mark or bar"), "{page}");
     assert!(words.contains("! 135") && words.contains("! not steady when it was measured"), "{words}");
@@ -617,7 +617,7 @@ fn a_ratio_with_a_side_that_was_not_steady_has_a_dagger_and_is_left_out_of_the_s
     let wanted = "RAID 5 x4: write-back changes nothing in any of 53 cells. Left out: 2 results that were not steady.";
     assert_eq!(found.findings[0].text, wanted);
     let marked = review("All", vec![], &[chapter], &[]);
-    let (page, words) = (render(&marked), text::render(&marked, 100));
+    let (page, words) = (render(&marked), terminal_text::render(&marked, 100));
     assert!(
         page.contains("<td class=\"up3\">&#9650; 9.0&#8224;</td>") && page.contains("<td>1.0&#8224;</td>"),
         "{page}"
@@ -705,7 +705,7 @@ fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
 
 #[test]
 fn a_total_with_missing_parts_has_a_note() {
-    let page = text::render(&review("All", vec![], &[chapter("winmarks", &["single", "raid5x4"])], &[]), 200);
+    let page = terminal_text::render(&review("All", vec![], &[chapter("winmarks", &["single", "raid5x4"])], &[]), 200);
     assert!(page.contains("- Disk WinMarks, imitated (High-End: 3 of 7 parts). Which array scores best"), "{page}");
     assert!(page.contains("\nWhich array scores best: High-End, 3 of 7 parts, NTFS?\n"), "{page}");
     let found = section(&chapter("winmarks", &["single"]), &[]);

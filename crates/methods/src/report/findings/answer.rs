@@ -1,9 +1,9 @@
 //! The answer of a chart as one sentence: the best subject, the positions where it is best, and its lead.
 
-use super::super::bars::sorted;
+use super::super::bar_chart::sorted;
 use super::super::data::{Bar, Bars, Better, Chart, Level, LineChart, Mark, Point, ReportSubject, Scale, Series, Unit};
 use super::super::format::{list, percent, place, value};
-use super::super::overlay::{errors, Errors};
+use super::super::predicted_and_measured::{errors, Errors};
 use super::compare::times;
 use super::{drawn, finite, steady, value_at, TIE};
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use super::super::data::{
     Series,
 };
 use super::super::format::{fixed, list, number, percent, percent_range, place, ratio, value};
-use super::super::lines::spread;
+use super::super::line_chart::spread;
 use super::super::table::{step, NOISE};
 use super::{best, cause, drawn, finite, limit, load_axis, steady, value_at};
 

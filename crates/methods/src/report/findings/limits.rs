@@ -2,7 +2,7 @@
 
 use super::super::data::{Evidence, FindingKind, GuideKind, LineChart, MachinePart, Point, ReportFinding};
 use super::super::format::{list, percent, percent_range, place, value};
-use super::super::lines::spread;
+use super::super::line_chart::spread;
 use super::super::table::noisy;
 use super::{best, drawn, finite, limit, sentence, BUSY_LIMIT};
 

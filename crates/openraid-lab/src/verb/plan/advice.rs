@@ -6,7 +6,7 @@ use openraid_units::Bytes;
 
 use super::text::chance;
 use super::Comparison;
-use crate::laboratory::least_certain as least;
+use crate::shared_parts::least_certain as least;
 use openraid::quantity::{figure, sold};
 
 /// Minimum effect of the write cache on the requests per second, in percent, to be mentioned.

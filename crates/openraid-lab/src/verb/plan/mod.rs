@@ -1,25 +1,29 @@
 //! `openraid-lab plan`: compares levels for given drives and a given load; several machines in one answer.
 
 mod advice;
-mod parts;
+mod join_parts;
+mod prices;
 mod recommend;
-mod several;
+mod several_machines;
 mod text;
 
 use std::sync::Arc;
 
 use openraid_methods::cell::{footprint, machine_spec, ArrayState, Axes, Caches, Level, Subject};
-use openraid_methods::plan::{Lead, LevelPlan, PlanRequest, Planned};
+use openraid_methods::plan::{Lead, PlanRequest, Planned};
 use openraid_models::Library;
 use serde::Serialize;
 
 use crate::arguments::{EffortWord, PlanArguments};
-use crate::laboratory::{asked, drive_fits, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad};
-use openraid::exit::{Exit, Failure, Outcome};
+use crate::shared_parts::{
+    asked, drive_fits, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad,
+};
+pub use join_parts::join;
+use join_parts::PlanPart;
+use openraid::failure::{Exit, Failure, Outcome};
 use openraid::quantity::counted;
 use openraid::verb::Context;
-pub use parts::join;
-use parts::PlanPart;
+use prices::{Price, Prices};
 use recommend::Recommendation;
 
 /// Levels that are compared if the command line names none; impossible ones are left out.
@@ -98,41 +102,6 @@ struct Comparison {
     lead: Lead,
 }
 
-/// Prices that the user gave, in any currency.
-struct Prices {
-    /// Price of a drive.
-    drive: Option<f64>,
-    /// Price of a kilowatt hour.
-    kwh: Option<f64>,
-}
-
-/// What a level costs.
-#[derive(Serialize, utoipa::ToSchema)]
-struct Price {
-    /// The array, such as `raid6x8`.
-    #[schema(value_type = String)]
-    array: Subject,
-    /// Drives for each usable TB (10^12 bytes).
-    per_tb: Option<f64>,
-    /// Electricity of the drives over five years under the load.
-    energy_five_years: Option<f64>,
-}
-
-impl Prices {
-    fn of(&self, plan: &LevelPlan) -> Price {
-        let drives = f64::from(plan.array.members());
-        Price {
-            array: plan.array,
-            per_tb: self.drive.map(|price| price * drives / (plan.capacity as f64 / 1e12)),
-            energy_five_years: self.kwh.zip(plan.energy.as_ref()).map(|(kwh, energy)| energy.kwh_year * 5.0 * kwh),
-        }
-    }
-
-    fn per_tb(&self, plan: &LevelPlan) -> String {
-        self.of(plan).per_tb.map_or_else(|| "-".into(), |price| format!("{price:.2}"))
-    }
-}
-
 /// Runs the verb.
 ///
 /// # Errors
@@ -175,14 +144,15 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     }
     let Some((first, more)) = plans.split_first() else { return Err(Failure::usage("--drives: give a number")) };
     let possible = plans.iter().any(|body| advice::possible(&body.levels).next().is_some());
-    let answer = PlanAnswer { first, more, across: several::across(&several::machines(&plans)), part };
+    let answer =
+        PlanAnswer { first, more, across: several_machines::across(&several_machines::machines(&plans)), part };
     let mut lines = Vec::new();
     for (body, text) in plans.iter().zip(texts) {
         lines.extend(text);
         lines.extend(body.recommendation.iter().flat_map(Recommendation::lines));
         lines.push(String::new());
     }
-    lines.extend(several::text(&several::machines(&plans), &answer.across));
+    lines.extend(several_machines::text(&several_machines::machines(&plans), &answer.across));
     let exit = if possible { Exit::Fine } else { Exit::Refused };
     Ok(context.output.answer(exit, &answer, lines.join("\n").trim_end()))
 }

@@ -5,8 +5,9 @@ use openraid_methods::plan::{events_max, LevelPlan, Missing, Planned, Rebuild, S
 use openraid_units::Bytes;
 
 use super::advice::possible;
-use super::{MachinePlan, Prices};
-use crate::laboratory::range_of;
+use super::prices::{costs, Prices};
+use super::MachinePlan;
+use crate::shared_parts::range_of;
 use openraid::output::table::TextTable;
 use openraid::quantity::{counted, figure, sold};
 
@@ -260,40 +261,6 @@ fn row(plan: &LevelPlan, outstanding: u32, journal: bool, units: &Units) -> Vec<
             }
             _ => figure_or_reason(plan, "write_back_ratio", plan.write_back_ratio.map(|ratio| format!("x {ratio:.2}"))),
         },
-    ]
-}
-
-/// Electricity and costs, if anything is known about them.
-fn costs(body: &MachinePlan, prices: &Prices) -> Vec<String> {
-    let plans: Vec<&LevelPlan> = possible(&body.levels).collect();
-    let Some(source) = plans.iter().find_map(|plan| plan.energy.as_ref()).map(|energy| &energy.source) else {
-        return match prices.drive {
-            Some(_) => plans.iter().map(|plan| format!("{}: {} a TB", plan.array, prices.per_tb(plan))).collect(),
-            None => Vec::new(),
-        };
-    };
-    let mut heads = vec!["ARRAY", "WATTS IDLE", "WATTS", "kWh A YEAR", "WATTS A TB"];
-    heads.extend(prices.drive.map(|_| "PRICE A TB"));
-    heads.extend(prices.kwh.map(|_| "POWER, 5 YEARS"));
-    let mut table = TextTable::new(&heads);
-    for plan in plans {
-        let Some(energy) = &plan.energy else { continue };
-        let watts = |watts: f64| format!("{watts:.1}");
-        let mut row = vec![
-            plan.array.to_string(),
-            watts(energy.idle_watts),
-            watts(energy.watts),
-            format!("{:.0}", energy.kwh_year),
-            format!("{:.2}", energy.watts_per_tb),
-        ];
-        row.extend(prices.drive.map(|_| prices.per_tb(plan)));
-        row.extend(prices.kwh.map(|kwh| format!("{:.0}", energy.kwh_year * 5.0 * kwh)));
-        table.row(row);
-    }
-    vec![
-        String::new(),
-        format!("electricity of the drives alone, under the load ({source})"),
-        table.text().trim_end().into(),
     ]
 }
 

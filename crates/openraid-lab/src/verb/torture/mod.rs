@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use openraid_sim::fault::shrink::shrink;
 use openraid_sim::fault::{Bug, Mode, Report, RunTally, Scenario, Verdict};
-use openraid_sim::words::count;
+use openraid_sim::number_words::count;
 use openraid_sys::Signals;
 use serde::Serialize;
 
 use crate::arguments::TortureArguments;
-use crate::swarm::Swarm;
-use openraid::exit::{Exit, Failure, Outcome};
+use crate::torture_threads::Swarm;
+use openraid::failure::{Exit, Failure, Outcome};
 use openraid::output::progress::WorkProgress;
 use openraid::output::table::TextTable;
 use openraid::output::{is_error_terminal, warn, Output};

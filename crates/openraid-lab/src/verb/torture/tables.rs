@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use openraid_sim::fault::scenario::Action;
 use openraid_sim::fault::verdict::{Ends, Kind, TallyLine};
 use openraid_sim::fault::{Fault, Mode, Phase, RunTally};
-use openraid_sim::words::count;
+use openraid_sim::number_words::count;
 use serde::Serialize;
 
 use super::{Ending, LostBody, Many};

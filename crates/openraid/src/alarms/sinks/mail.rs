@@ -5,7 +5,7 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{Message, SmtpTransport, Transport};
 use openraid_config::{MailTls, SinkKind};
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 
 use super::{line, Batch, SEND_TIME_MAX};
 use crate::quantity::utc;

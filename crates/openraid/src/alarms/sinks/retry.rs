@@ -8,7 +8,7 @@ use openraid_config::{DesiredSink, SinkKind, WebhookForm};
 
 use super::{host, send, Batch};
 use crate::alarms::book::{Alarm, AlarmSubject};
-use crate::alarms::keeper::{lock, AlarmShared};
+use crate::alarms::running_alarms::{lock, AlarmShared};
 
 /// Alarms within this time of the first one share its message.
 const COLLECT: Duration = Duration::from_millis(700);

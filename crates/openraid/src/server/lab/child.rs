@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use crate::exit::Failure;
-use crate::job::{JobProgress, MARK};
+use crate::failure::Failure;
+use crate::lab_job::{JobProgress, MARK};
 use crate::laboratory::{find, ABSENT, PROGRAM};
 
 /// Maximum time of an answer that needs no simulation.

@@ -1,11 +1,11 @@
 //! A job as the command line that does it. Every word is one that is known, or is checked: none can become an option or a path.
 
 use openraid_management::lab::{ChoiceModel, ComparisonInput, JobInput, PlanInput, ReviewInput};
-use openraid_status::shell::words;
+use openraid_status::shell_quoting::words;
 use openraid_units::ArrayLevel;
 
 use super::folder::{check_name, ReportFolder};
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::laboratory::{Catalogue, PROGRAM};
 
 /// Maximum number of arrays, methods, levels, numbers of drives or profiles of one job.

@@ -10,7 +10,7 @@ use openraid_management::lab::ReportModel;
 use openraid_sys::replace_file;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// Maximum number of reports.
 pub const REPORTS_MAX: usize = 200;

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use openraid_management::lab::{ChoicesModel, JobInput, JobModel, JobState, LabModel};
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::laboratory::{installation, Catalogue, Installation, ABSENT, PROGRAM};
 use crate::quantity::figure;
 use child::ChildWatch;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::child::{self, ChildWatch};
 use super::command_line::{check_drive, command, load_of};
 use super::Laboratory;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::laboratory::ProfileChoice;
 use crate::members::{lasting_spec, open_every, options, spins};
 

@@ -23,9 +23,9 @@ use crate::control::{Answerer, Command};
 use crate::demo::client::DemoClient;
 use crate::history::last_checks::CheckWord;
 use crate::in_process::InProcess;
-use crate::making::{CreateOptions, NewShape};
 use crate::members::{open_every, options, spec};
 use crate::model::{ArrayModel, HealthWord, StateWord};
+use crate::new_arrays::{CreateOptions, NewShape};
 use crate::output::array::{mdstat, text};
 use crate::registry::RegisteredArray;
 use crate::words;
@@ -695,7 +695,8 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> MatrixDiffer
     }
     if let Some(shown) = &by_console {
         check_light(&mut wrong, &by_api, &shown["orders"]);
-        let commands = HOSTILE.map(|name| openraid_status::shell::command_with("show", [name, "d 1"], "--follow"));
+        let commands =
+            HOSTILE.map(|name| openraid_status::shell_quoting::command_with("show", [name, "d 1"], "--follow"));
         wrong.same("commands of the console", &shown["commands"], &commands.to_vec().into());
         check_steps(&mut wrong, &shown["steps"]);
         check_instances(&mut wrong, &shown["instances"]);

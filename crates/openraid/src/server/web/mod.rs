@@ -3,11 +3,11 @@
 
 #[cfg(test)]
 mod interface_matrix;
-mod late;
-mod making;
-mod place;
+mod late_start;
+mod new_arrays;
 #[cfg(test)]
 mod roles;
+mod stripe_map;
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ use crate::desired::model;
 use crate::events::segments::EventEntry;
 use crate::events::{plain, News};
 use crate::events::{Event, EventLog};
-use crate::exit::{Failure, Obstacle};
+use crate::failure::{Failure, Obstacle};
 use crate::history::past_checks;
 use crate::history::patrols;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
@@ -41,8 +41,8 @@ use crate::output::explain;
 use crate::settings;
 use openraid_status::{EventName, ReshapePlanModel, Role};
 
-pub use late::start_or_retry;
-pub(super) use late::LateConsole;
+pub use late_start::start_or_retry;
+pub(super) use late_start::LateConsole;
 
 /// Events as they were read, and the times of the files then.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Members of a served array that the server does not use: half of a split mirror, or a member that was left out.
 
 use openraid_runtime::member::ProbedMember;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 use openraid_status::VerdictWord;
 use openraid_sys::Use;
 use serde::Serialize;

@@ -2,20 +2,20 @@
 
 use openraid_config::{ArrayId, DesiredArray};
 use openraid_runtime::member::MemberSpec;
-use openraid_status::shell::command;
+use openraid_status::shell_quoting::command;
 
 use serde::Serialize;
 
 use super::super::Context;
 use crate::arguments::ServeArguments;
 use crate::array_settings::KeptSettings;
-use crate::exit::{grouped, Failure};
+use crate::failure::{grouped, Failure};
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, unopened, written_spec, Among};
 use crate::model::LevelWord;
 use crate::registry::{raw_drive_name, RegisteredArray};
 use crate::server::desired::InForce;
-use crate::server::problems;
 use crate::server::reload::unknown;
+use crate::server::start_problems;
 
 #[derive(Debug, Default)]
 pub struct ArraysToServe {
@@ -42,7 +42,7 @@ pub struct OfflineArray {
 
 /// Why a requested array is not served: the reason of the start, or its members that could not be opened.
 pub fn why_offline(entry: &RegisteredArray, failed: &[(String, Failure)], reasons: &[Failure]) -> Failure {
-    if let Some(known) = problems::of_array(entry, reasons) {
+    if let Some(known) = start_problems::of_array(entry, reasons) {
         return known;
     }
     let members: Vec<Failure> = failed

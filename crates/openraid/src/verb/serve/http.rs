@@ -11,7 +11,7 @@ use openraid_status::Role;
 
 use super::addresses;
 use crate::arguments::ServeArguments;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::server::desired::InForce;
 use crate::server::{web, Server};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use openraid_runtime::service::{Listen, ServiceError, VhostPlace};
 use openraid_sys::{InheritedListener, ListenPlace, NetError, FIRST_INHERITED};
 
-use crate::exit::Failure;
+use crate::failure::Failure;
 
 /// Maximum number of descriptors.
 const DESCRIPTORS_MAX: usize = 256;
@@ -207,7 +207,7 @@ mod tests {
     use std::os::fd::IntoRawFd;
 
     use super::*;
-    use crate::exit::Exit;
+    use crate::failure::Exit;
 
     #[test]
     fn descriptors_are_taken_only_if_the_variables_name_this_process() {

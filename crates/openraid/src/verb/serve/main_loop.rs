@@ -14,14 +14,14 @@ use serde::Serialize;
 use super::super::Context;
 use super::arrays_to_serve::OfflineArray;
 use super::early_notices::EarlyNotices;
-use super::lost_sectors::LostRanges;
+use super::lost_sector_lines::LostRanges;
 use crate::control::{Answerer, Command};
 use crate::events::News;
 use crate::events::{Draft, EventWriter};
-use crate::exit::Exit;
+use crate::failure::Exit;
 use crate::model::ArrayModel;
+use crate::output::server_messages::Voice;
 use crate::output::verdicts::LeftOut;
-use crate::output::voice::Voice;
 use crate::quantity::{counted, utc};
 use crate::server::Server;
 

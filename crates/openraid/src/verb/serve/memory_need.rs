@@ -2,11 +2,11 @@
 
 use openraid_core::cache::figures::table_bytes;
 use openraid_core::limits::{Limits, POOL_BYTES_MAX};
-use openraid_sys::memory::MemoryBound;
+use openraid_sys::free_memory::MemoryBound;
 use openraid_units::{Bytes, Nanos};
 
 use super::options::ServeOptions;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::quantity::human;
 
 /// Memory for writing a journal: four buffers of the largest entry.
@@ -40,7 +40,7 @@ pub fn limits_of(chosen: &ServeOptions) -> Result<Limits, Failure> {
     let limits = with(memory);
     check_sizes(&limits, memory)?;
     limits.check().map_err(|error| too_little(memory, &with, &error))?;
-    if let Some(bound) = openraid_sys::memory::bound() {
+    if let Some(bound) = openraid_sys::free_memory::bound() {
         check_memory(&limits, &bound).map_err(Failure::refused)?;
     }
     Ok(limits)

@@ -10,7 +10,7 @@ use super::listening_sockets::ListeningSockets;
 use super::options::ServeOptions;
 use super::{addresses, Context};
 use crate::control;
-use crate::exit::Failure;
+use crate::failure::Failure;
 use crate::server::desired::InForce;
 use crate::server::{ListenAddress, Server};
 

@@ -28,7 +28,7 @@ use openraid_units::{ArrayId, Bytes, Tag};
 
 use super::{BytesDestination, CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, WireEvent, WireStep};
 use crate::export::offers::{ArrayExtent, Catalog, Offer, RestReport};
-use crate::hosts::{HostPayload, HostRequest};
+use crate::host_requests::{HostPayload, HostRequest};
 use crate::limits::{RECEIVE_BYTES_SCARCE, SMALL_REQUEST_BYTES_MAX};
 
 const _: () = assert!(RECEIVE_BYTES_SCARCE > INLINE_PAYLOAD_MAX as usize + REQUEST_BYTES);

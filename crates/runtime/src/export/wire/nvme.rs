@@ -20,7 +20,7 @@ use super::{
     WireStep,
 };
 use crate::export::offers::Offer;
-use crate::hosts::HostRequest;
+use crate::host_requests::HostRequest;
 use crate::limits::RECEIVE_BYTES_SCARCE;
 use crate::slab::SlabKey;
 

@@ -59,7 +59,7 @@ pub(super) fn numbered(number: u16, device: &OpenedMember) -> JournalDevice {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pair::{options, Pair};
+    use super::super::test_pair::{options, Pair};
     use super::*;
     use crate::member::open;
 

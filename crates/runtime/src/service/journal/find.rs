@@ -9,7 +9,7 @@ use openraid_parity::Kernels;
 use openraid_units::{DriveLba, Nanos, Sectors};
 
 use super::device_lease::{numbered, Leased};
-use super::hanging::HangCheck;
+use super::hanging_devices::HangCheck;
 use super::heartbeat::{ask, Heartbeat, PendingAnswer, Unanswered};
 use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_SILENCE_MAX;
@@ -385,8 +385,8 @@ mod tests {
     use openraid_sys::{Direct, MemberError, MemberFile, Use};
     use openraid_units::BlockSize;
 
-    use super::super::make::write_superblock;
-    use super::super::pair::Pair;
+    use super::super::test_pair::Pair;
+    use super::super::write_superblocks::write_superblock;
     use super::*;
 
     const ARRAY: Uuid = Uuid([7; 16]);

@@ -10,9 +10,9 @@ use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
 use super::device_lease::Leased;
 use super::find::{unanswered_by, FoundDevices};
-use super::hanging::HangCheck;
+use super::hanging_devices::HangCheck;
 use super::heartbeat::{ask, Heartbeat, Unanswered};
-use super::make::{sync, write, write_copy};
+use super::write_superblocks::{sync, write, write_copy};
 use super::JournalStartError;
 use crate::member::OpenedMember;
 
@@ -183,7 +183,7 @@ impl ResyncThread {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pair::Pair;
+    use super::super::test_pair::Pair;
     use super::*;
 
     /// A pair with a stale first device; this device hangs during the repair.

@@ -17,28 +17,28 @@
 //! It must never use the journal of another controller, or one of two devices alone that may lack writes which the
 //! other one acknowledged.
 
-mod age;
+mod bring_back;
 mod device_lease;
+mod discard_loss;
 mod error;
 mod find;
-mod hanging;
+mod hanging_devices;
 mod heartbeat;
-mod keeper;
-mod lost;
-mod make;
 mod mirror_resync;
-#[cfg(test)]
-mod pair;
+mod older_copy;
 mod rejoin;
+#[cfg(test)]
+mod test_pair;
+mod write_superblocks;
 
-pub use age::{JournalSighting, Witness};
+pub use bring_back::{missing, JournalKeeper, JournalNews};
+pub use discard_loss::{lost_ranges, LostRange};
 pub use error::JournalStartError;
 pub use find::{look, sum, tally, ArrayTally, FoundDevices, LookFor};
-pub(crate) use hanging::Hanging;
-pub use keeper::{missing, JournalKeeper, JournalNews};
-pub use lost::{lost_ranges, LostRange};
-pub use make::{adopt, discard, make};
+pub(crate) use hanging_devices::Hanging;
+pub use older_copy::{JournalSighting, Witness};
 pub use rejoin::JoinRequest;
+pub use write_superblocks::{adopt, discard, make};
 
 use std::sync::PoisonError;
 
@@ -129,7 +129,7 @@ impl ServiceHandle {
         if found.journal.epoch < known && !request.alone {
             return Err(found.left_behind());
         }
-        age::check(&found, request)?;
+        older_copy::check(&found, request)?;
         let was_half = found.is_half();
         let damaged_half = found
             .damaged_half

@@ -6,7 +6,7 @@ use openraid_core::events::RequestKind;
 use openraid_units::DriveId;
 
 use super::{Run, RunResult};
-use crate::fault::set::RunSet;
+use crate::fault::judged_set::RunSet;
 use crate::fault::verdict::Excuse;
 
 /// Limit of new drives and rebuilds until a set is whole.

@@ -12,7 +12,7 @@ use super::{Run, RunResult, Stop};
 use crate::drive::{Defect, DriveSpec, Latency};
 use crate::fault::scenario::{JournalSpec, Scenario};
 use crate::fault::verdict::Fault;
-use crate::oracle::members::superblock_on;
+use crate::oracle::redundancy::superblock_on;
 use crate::oracle::versions::VersionId;
 use crate::random::Random;
 use crate::rig::Loss;
@@ -160,7 +160,7 @@ impl Run<'_> {
         let kept = |run: &Self| {
             let lost = run.world.journal().is_some_and(|journal| journal.state != JournalState::Live)
                 || !run.journal.fresh.iter().any(|drive| run.works(*drive));
-            let holds = |set: &crate::fault::set::RunSet| {
+            let holds = |set: &crate::fault::judged_set::RunSet| {
                 run.world.status(set.array).is_some_and(|status| status.session != Session::Off)
             };
             run.journal.devices.is_empty() || !lost || !run.sets.iter().any(holds) && !run.is_second_array_in_session()

@@ -9,11 +9,11 @@ use openraid_core::geometry::Geometry;
 use openraid_format::{Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
-use super::media::FlippedSector;
+use super::media_errors::FlippedSector;
 use super::{Run, RunResult, Stop};
-use crate::fault::set::{Differing, RunSet};
+use crate::fault::judged_set::{Differing, RunSet};
 use crate::fault::verdict::Fault;
-use crate::oracle::members::{superblock_on, Misfit};
+use crate::oracle::redundancy::{superblock_on, Misfit};
 
 /// A member: its slot, its drive, the start of its data.
 pub(super) type SoundMember = (Slot, DriveId, DriveLba);

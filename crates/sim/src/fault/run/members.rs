@@ -110,7 +110,7 @@ impl Run<'_> {
     /// Add a lost drive to its array again.
     pub(super) fn readd(&mut self) -> RunResult {
         let Some(drive) = self.given_up() else { return Ok(()) };
-        let Some(superblock) = crate::oracle::members::superblock_on(&self.world, drive) else { return Ok(()) };
+        let Some(superblock) = crate::oracle::redundancy::superblock_on(&self.world, drive) else { return Ok(()) };
         let Some(set) = self.sets.iter().position(|set| set.uuid == Some(superblock.set_uuid)) else { return Ok(()) };
         let array = self.sets[set].array;
         self.log(|| format!("  {} comes back to {}", self.name(drive), self.set_name(set)));
@@ -200,7 +200,7 @@ impl Run<'_> {
             None => drive_of(&status, *self.random.pick(&needed)),
         };
         let Some(drive) = chosen else { return };
-        let Some(superblock) = crate::oracle::members::superblock_on(&self.world, drive) else { return };
+        let Some(superblock) = crate::oracle::redundancy::superblock_on(&self.world, drive) else { return };
         self.log(|| format!("  {}", self.name(drive)));
         self.count(Fault::Refused);
         self.world.drive_mut(drive).faults.refuse_next = Some((superblock.data_offset, superblock.data_size));

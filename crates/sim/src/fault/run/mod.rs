@@ -1,24 +1,24 @@
 //! A run: the steps of a scenario in order, and a judge that follows them.
 
-mod absent;
-mod copied;
-mod drives;
+mod absent_drives;
+mod copied_drives;
+mod drive_properties;
 mod finish;
 mod journal;
+mod journal_read_again;
 mod judges;
-mod media;
+mod lack_of_room;
+mod media_errors;
 mod members;
-mod older;
+mod older_copies;
 mod orders;
-mod phase;
+mod phase_watch;
 mod power;
-mod read_again;
-mod reading;
+mod read_only_server;
 mod reshape;
-mod room;
 mod second_array;
-mod stale;
 mod story;
+mod superblock_judges;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -34,16 +34,16 @@ use openraid_format::{superblock_lba, MinorVersion, Superblock};
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use journal::RunJournal;
-use older::Older;
+use older_copies::Older;
 use second_array::SecondArray;
 
+use super::judged_set::{Outer, RunSet};
 use super::phase::Phase;
 use super::planted::Bug;
 use super::scenario::{Action, Mode, Scenario, ScenarioStep};
-use super::set::{Outer, RunSet};
 use super::verdict::{Counts, Excuse, Fault, Verdict};
 use crate::drive::Silent;
-use crate::oracle::session::Workload;
+use crate::oracle::knowing_host::Workload;
 use crate::oracle::versions::VersionId;
 use crate::oracle::{Content, HostSession};
 use crate::random::{mix, Random};
@@ -85,7 +85,7 @@ enum Stop {
     Over(Excuse),
 }
 
-pub use drives::{drives_of, value_of_each_property};
+pub use drive_properties::{drives_of, value_of_each_property};
 
 type RunResult = Result<(), Stop>;
 
@@ -148,9 +148,9 @@ impl<'a> Run<'a> {
             ..WorldSpec::new(scenario.seed)
         });
         world.far = scenario.extras.far;
-        let mut random = Random::derived(scenario.seed, drives::DRIVES);
+        let mut random = Random::derived(scenario.seed, drive_properties::DRIVES);
         let mut sets = Vec::new();
-        let specs = drives::draw(scenario, &mut random);
+        let specs = drive_properties::draw(scenario, &mut random);
         for (span, specs) in specs.chunks(specs.len() / usize::from(scenario.spans)).enumerate() {
             let drives: Vec<DriveId> = specs.iter().map(|spec| world.add_drive(*spec)).collect();
             let seed = mix(scenario.seed) ^ span as u64;
@@ -634,7 +634,7 @@ impl<'a> Run<'a> {
         }
         let shape = &self.scenario.shape;
         let largest = (0..shape.members).max_by_key(|slot| shape.member_data(*slot)).unwrap_or(0);
-        let mut spec = drives::spec(self.scenario, largest, true, &mut self.random);
+        let mut spec = drive_properties::spec(self.scenario, largest, true, &mut self.random);
         // With the finest blocks the drive fits every slot, and the array need not use coarser blocks for it.
         spec.block = shape.block(0);
         let drive = self.world.add_drive(spec);

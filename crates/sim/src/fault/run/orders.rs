@@ -10,7 +10,7 @@ use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::{Run, RunResult};
 use crate::fault::scenario::{Action, ControllerEnd};
-use crate::oracle::members::superblock_on;
+use crate::oracle::redundancy::superblock_on;
 
 /// Number of names that a run gives to a set.
 const NAMES: u64 = 1000;

@@ -6,8 +6,8 @@ use openraid_format::{MdLevel, ShapeFields, Superblock};
 use openraid_units::Sectors;
 
 use super::{Run, RunResult};
-use crate::fault::changing::ShapeWish;
-use crate::fault::set::fields_of;
+use crate::fault::changing_runs::ShapeWish;
+use crate::fault::judged_set::fields_of;
 use crate::fault::verdict::Fault;
 use crate::oracle::Content;
 

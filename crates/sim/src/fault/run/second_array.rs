@@ -10,12 +10,12 @@ use super::journal::BeginResult;
 use super::{Run, RunResult, Stop};
 use crate::drive::{DriveSpec, FreshContent};
 use crate::fault::scenario::{Scenario, ScenarioLoad};
-use crate::oracle::members::superblock_on;
-use crate::oracle::session::Workload;
+use crate::oracle::knowing_host::Workload;
+use crate::oracle::redundancy::superblock_on;
 use crate::oracle::{Content, HostSession, Members};
 use crate::random::Random;
 use crate::rig::{RigOptions, BEFORE_DATA};
-use crate::shape::ArrayShape;
+use crate::test_arrays::ArrayShape;
 use crate::world::World;
 
 /// The source of its random draws.

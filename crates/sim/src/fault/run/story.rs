@@ -7,10 +7,10 @@ use openraid_units::{DriveId, SECTOR_BYTES};
 
 use super::{drive_id, Run, Stop};
 use crate::fault::scenario::Action;
+use crate::number_words::count;
 use crate::oracle::history::at;
-use crate::oracle::members::Misfit;
+use crate::oracle::redundancy::Misfit;
 use crate::oracle::Mismatch;
-use crate::words::count;
 
 /// Limit of the reported errors in redundancy.
 const MISFITS_SHOWN_MAX: usize = 8;

@@ -9,7 +9,7 @@ use super::value::Value;
 use crate::drive::{DriveSpec, Latency};
 use crate::fault::scenario::{Extras, JournalSpec, Mode, Scenario, ScenarioLoad};
 use crate::record::schema::policy_fields;
-use crate::shape::ArrayShape;
+use crate::test_arrays::ArrayShape;
 
 /// A writer or a reader.
 pub(super) trait Fields {

@@ -5,7 +5,7 @@ use std::fmt;
 use openraid_units::Nanos;
 
 use super::value::Value;
-use crate::fault::changing::ShapeWish;
+use crate::fault::changing_runs::ShapeWish;
 use crate::fault::phase::Phase;
 use crate::fault::scenario::{Action, ControllerEnd, ScenarioStep};
 use crate::rig::Loss;

@@ -8,7 +8,7 @@ use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
 use crate::drive::FreshContent;
 use crate::fault::scenario::{ControllerEnd, Mode};
 use crate::rig::Loss;
-use crate::shape::Blocks;
+use crate::test_arrays::Blocks;
 
 /// A value in a file.
 pub(super) trait Value: Sized {

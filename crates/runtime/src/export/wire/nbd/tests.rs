@@ -2,7 +2,7 @@ use super::super::{AllowedHosts, PathState, ProtocolState};
 use super::*;
 use crate::control::Control;
 use crate::export::offers::{Offers, StatusCache};
-use crate::hosts::RequestOwner;
+use crate::host_requests::RequestOwner;
 use crate::slab::SlabKey;
 use openraid_core::actions::Direction;
 use openraid_core::limits::Limits;
