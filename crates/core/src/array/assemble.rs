@@ -23,7 +23,7 @@ pub use self::plan_shape::{layout_of, PlannedChange};
 
 use self::plan_bitmap::plan_bitmap;
 use self::plan_ppl::plan_ppl;
-pub use self::plan_shape::FoundMark;
+pub use self::plan_shape::FoundGuard;
 use self::plan_shape::{is_guarded, is_same_change, joined, shape_of, slots_of, unguarded};
 use super::bad_blocks::BadRange;
 use super::membership::Membership;
@@ -102,7 +102,7 @@ pub struct Assembly {
     /// The superblocks are new: all are written before the array takes requests.
     pub newly_created: bool,
     /// The mark of a change of shape: md refuses the members until their superblocks are written.
-    pub mark: FoundMark,
+    pub mark: FoundGuard,
     /// Started by force: the text says what may be lost.
     pub forced: Option<String>,
 }
@@ -315,7 +315,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         bitmap,
         ppl,
         newly_created: false,
-        mark: FoundMark::None,
+        mark: FoundGuard::None,
         forced,
     })
 }

@@ -5,10 +5,10 @@ macro_rules! changes {
         /// A change of a set that operations may wait for.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
-        pub(crate) enum Change {
+        pub(crate) enum AwaitedChange {
             $($(#[$doc])* $name = $bit,)*
         }
-        impl Change {
+        impl AwaitedChange {
             /// All kinds of changes.
             pub(crate) const ALL: &'static [Self] = &[$(Self::$name,)*];
         }
@@ -28,15 +28,15 @@ changes! {
 
 /// Changes since the operations that wait for a set were last called.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Changes(u8);
+pub(crate) struct AwaitedChanges(u8);
 
-impl Changes {
-    pub(super) const fn insert(&mut self, change: Change) {
+impl AwaitedChanges {
+    pub(super) const fn insert(&mut self, change: AwaitedChange) {
         self.0 |= change as u8;
     }
 
     /// Is this change among them?
-    pub(crate) const fn has(self, change: Change) -> bool {
+    pub(crate) const fn has(self, change: AwaitedChange) -> bool {
         self.0 & change as u8 != 0
     }
 }

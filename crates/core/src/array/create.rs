@@ -11,7 +11,7 @@ use openraid_format::{
 };
 use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
-use super::assemble::{Assembly, FoundMark, PlannedBitmap, PlannedMember, PlannedPpl};
+use super::assemble::{Assembly, FoundGuard, PlannedBitmap, PlannedMember, PlannedPpl};
 use super::membership::Membership;
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::limits::MEMBERS_MAX;
@@ -296,7 +296,7 @@ fn finish(
         bitmap,
         ppl: spec.ppl.then(PlannedPpl::default),
         newly_created: true,
-        mark: FoundMark::None,
+        mark: FoundGuard::None,
         forced: None,
     })
 }

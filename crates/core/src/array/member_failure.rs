@@ -20,7 +20,7 @@ use super::member::{Seat, Trust};
 use super::set::{Life, Set};
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::member::Comeback;
 use crate::array::set::Remains;
 use crate::array::sets::{Sets, Signal};
@@ -93,7 +93,7 @@ impl Sets {
         let was_filled = replaced.is_none() && set.tasks.forget_fill(slot);
         set.refresh();
         set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
-        self.changed(id, Change::Marks);
+        self.changed(id, AwaitedChange::Marks);
         if was_filled {
             call.notice(self, (id, slot), None, NoticeKind::RebuildAborted(Fill::Rebuild));
         }
@@ -152,7 +152,7 @@ impl Sets {
         }
         let (slot, drive) = (member.slot(), member.drive);
         // No session begins any more: wake the operations that wait for one.
-        self.changed(id, Change::Life);
+        self.changed(id, AwaitedChange::Life);
         self.signal(Signal::FlushFailed);
         call.notice(self, (id, slot), Some(drive), NoticeKind::FlushFailed);
     }
@@ -176,7 +176,7 @@ impl Sets {
         if set.is_redundant() {
             self.end_life(id, call.now());
         }
-        self.changed(id, Change::Life);
+        self.changed(id, AwaitedChange::Life);
         // Writes may wait for something that will not happen any more, or until the journal may protect them.
         self.signal(Signal::Changed);
         call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(reason));
@@ -202,7 +202,7 @@ impl Sets {
     pub(crate) fn lose_rows(&mut self, id: SetId, call: &mut Call) {
         self.end_life(id, call.now());
         self.get_mut(id).remains = Remains::Unfit;
-        self.changed(id, Change::Life);
+        self.changed(id, AwaitedChange::Life);
         self.signal(Signal::Changed);
         call.notice(self, (id, None), None, NoticeKind::Failed);
     }
@@ -230,7 +230,7 @@ impl Sets {
         if vacated {
             set.refresh();
             if set.members.iter().any(|m| m.state == MemberState::Spare) {
-                self.changed(id, Change::Marks);
+                self.changed(id, AwaitedChange::Marks);
             }
         }
     }

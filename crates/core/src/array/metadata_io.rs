@@ -13,7 +13,7 @@ use super::set::{Life, Set};
 use super::write_intent_bitmap::{Bitmap, PAGE_BYTES};
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;
@@ -267,7 +267,7 @@ impl Sets {
                 if joining.is_refused {
                     metadata.wave = Wave::Idle;
                     set.take_back_joining(joining);
-                    self.changed(id, Change::Marks);
+                    self.changed(id, AwaitedChange::Marks);
                     self.signal(Signal::ShapeChanged(id));
                     // Requests waited for the new shape.
                     self.signal(Signal::Changed);
@@ -281,7 +281,7 @@ impl Sets {
                 metadata.wave = Wave::Idle;
                 metadata.durable = metadata.writing;
                 metadata.joining = metadata.joining.filter(|joining| joining.generation > metadata.durable);
-                self.changed(id, Change::Marks);
+                self.changed(id, AwaitedChange::Marks);
                 self.on_generation_durable(id);
             }
             Wave::Idle | Wave::Header => {}
@@ -386,7 +386,7 @@ impl Sets {
             Owner::BitmapPage(page) => {
                 // A set that has become RAID 0 has no bitmap any longer.
                 set.bitmap.iter_mut().for_each(|bitmap| _ = bitmap.page_written(page as usize));
-                self.changed(id, Change::Bits);
+                self.changed(id, AwaitedChange::Bits);
             }
             Owner::BadBlocks => {
                 let member = &mut set.members[command.member() as usize];
@@ -398,7 +398,7 @@ impl Sets {
                 let member = &mut set.members[command.member() as usize];
                 member.bad.writing = false;
                 member.bad.urgent &= member.bad.dirty;
-                self.changed(id, Change::Marks);
+                self.changed(id, AwaitedChange::Marks);
             }
             Owner::CleanFlush => set.mark.end_flush(),
             Owner::SessionFlush => set.journal.flush_ended(),

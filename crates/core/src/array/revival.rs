@@ -19,7 +19,7 @@ use super::member::{Comeback, Member};
 use super::set::{Life, Remains, Set};
 use crate::actions::NoticeKind;
 use crate::admin::MemberState;
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::slot_set::SlotSet;
@@ -113,8 +113,8 @@ impl Sets {
         set.metadata.as_mut().expect("only redundant sets fail").go_on();
         set.refresh();
         set.enter(Life::Running);
-        self.changed(id, Change::Life);
-        self.changed(id, Change::Marks);
+        self.changed(id, AwaitedChange::Life);
+        self.changed(id, AwaitedChange::Marks);
         self.signal(Signal::Changed);
         call.notice(self, (id, None), None, NoticeKind::Returned);
         Ok(())

@@ -6,7 +6,7 @@ use openraid_units::{ArrayId, BlockSize, DriveId, Instant, MemberLba, Sectors, S
 
 use crate::admin::{Health, MemberState, Policy, TaskKind, WriteCache};
 use crate::array::active_mark::ActiveMark;
-use crate::array::awaited_changes::Changes;
+use crate::array::awaited_changes::AwaitedChanges;
 use crate::array::consistency::Consistency;
 use crate::array::dirty_count::DirtyCount;
 use crate::array::member::{Member, Trust};
@@ -124,8 +124,8 @@ pub(crate) enum Room {
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(super) array: ArrayId,
-    /// Changes since the operations that wait for the set were last called.
-    pub(super) changes: Changes,
+    /// AwaitedChanges since the operations that wait for the set were last called.
+    pub(super) changes: AwaitedChanges,
     pub(super) life: Life,
     /// If it has failed: what it had then.
     pub(super) remains: Remains,
@@ -185,7 +185,7 @@ impl Set {
         let slots = usize::from(shape.slots());
         Self {
             array,
-            changes: Changes::default(),
+            changes: AwaitedChanges::default(),
             life: Life::Running,
             remains: Remains::Whole,
             block,
@@ -247,7 +247,7 @@ impl Set {
 
     /// What changed since the operations that wait for the set were called.
     #[inline(always)]
-    pub(crate) const fn changes(&self) -> Changes {
+    pub(crate) const fn changes(&self) -> AwaitedChanges {
         self.changes
     }
 

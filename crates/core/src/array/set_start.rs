@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, DeviceRole, FeatureMap, MdLevel, Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, Slot};
 
-use super::assemble::{Assembly, FoundMark, PlannedMember};
+use super::assemble::{Assembly, FoundGuard, PlannedMember};
 use super::consistency::Consistency;
 use super::member::new_member;
 use super::member::{Member, Seat};
@@ -101,7 +101,7 @@ impl Set {
         if assembly.members.iter().any(|m| m.verdict != Membership::Spare && m.superblock.events < newest) {
             set.metadata.as_mut().expect("just put").request_catch_up(assembly.mark.kept());
         }
-        if assembly.mark != FoundMark::None {
+        if assembly.mark != FoundGuard::None {
             set.metadata.as_mut().expect("just put").request();
         }
         note_absence(&mut set, assembly);

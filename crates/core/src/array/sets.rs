@@ -10,7 +10,7 @@ use openraid_units::{DriveId, Instant, SetId};
 use super::numbered_table::Table;
 use super::set::Set;
 use crate::actions::ReplyStatus;
-use crate::array::awaited_changes::{Change, Changes};
+use crate::array::awaited_changes::{AwaitedChange, AwaitedChanges};
 use crate::events::Wake;
 use crate::limits::MEMBERS_MAX;
 use crate::reason::Reason;
@@ -132,7 +132,7 @@ impl Sets {
     }
 
     /// A set changed.
-    pub(crate) fn changed(&mut self, id: SetId, change: Change) {
+    pub(crate) fn changed(&mut self, id: SetId, change: AwaitedChange) {
         self.look = true;
         if let Some(set) = self.table.find_mut(id) {
             set.changes.insert(change);
@@ -140,7 +140,7 @@ impl Sets {
     }
 
     /// Something changed that all sets depend on.
-    pub(crate) fn all_changed(&mut self, change: Change) {
+    pub(crate) fn all_changed(&mut self, change: AwaitedChange) {
         self.look = true;
         self.table.values_mut().for_each(|set| set.changes.insert(change));
     }
@@ -196,7 +196,7 @@ impl Sets {
 
     /// The operations that wait for changes were called.
     pub(crate) fn forget_changes(&mut self) {
-        self.table.values_mut().for_each(|set| set.changes = Changes::default());
+        self.table.values_mut().for_each(|set| set.changes = AwaitedChanges::default());
     }
 
     /// The time at which the sets must be examined even if none changes, and the reason.
@@ -266,7 +266,7 @@ mod tests {
         sets.look_at(Instant(70), Wake::CleanMark);
         assert_eq!(sets.due(), (Instant(70), Wake::CleanMark));
         assert!(!sets.has_news());
-        sets.changed(SetId(3), Change::Marks);
+        sets.changed(SetId(3), AwaitedChange::Marks);
         assert!(sets.take_news() && !sets.take_news(), "a change of a set that is gone makes the others looked at");
     }
 }

@@ -10,7 +10,7 @@
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::admin::TaskKind;
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::background::bitmap_clear::{bitmap_deadline, pump_bitmap_age};
@@ -75,7 +75,7 @@ pub(crate) fn pump_intent(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     } else {
         return false;
     }
-    sets.changed(id, Change::Marks);
+    sets.changed(id, AwaitedChange::Marks);
     true
 }
 

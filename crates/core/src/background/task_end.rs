@@ -4,7 +4,7 @@ use openraid_units::SetId;
 
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::TaskKind;
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::background::check_task::notice_scrub_ended;
@@ -19,7 +19,7 @@ pub(crate) fn task_finished(sets: &mut Sets, id: SetId) {
         TaskKind::Rebuild => {
             task.complete = set.slot_filled(task.slot.expect("it fills a slot"));
             set.tasks.fill_ended(task);
-            return sets.changed(id, Change::Session);
+            return sets.changed(id, AwaitedChange::Session);
         }
         TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
         TaskKind::Resync => {
@@ -30,7 +30,7 @@ pub(crate) fn task_finished(sets: &mut Sets, id: SetId) {
         TaskKind::Check | TaskKind::Repair | TaskKind::Reshape => {}
     }
     set.tasks.finish(task);
-    sets.changed(id, Change::Session);
+    sets.changed(id, AwaitedChange::Session);
 }
 
 /// Report tasks that have ended.

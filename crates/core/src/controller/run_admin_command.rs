@@ -14,7 +14,7 @@ use crate::admin::AdminOutcome;
 use crate::admin::AdminReply;
 use crate::admin::Policy;
 use crate::admin::WriteCache;
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::member::Member;
 use crate::array::metadata::Metadata;
 use crate::array::reshape_plan::ReshapeGoal;
@@ -40,7 +40,7 @@ const SECTION_MIN: Sectors = Sectors::kib(4);
 
 impl Controller {
     pub(crate) fn on_admin(&mut self, token: Token, command: AdminCommand, actions: &mut Actions) {
-        self.sets.all_changed(Change::Session);
+        self.sets.all_changed(AwaitedChange::Session);
         let result = match command {
             AdminCommand::AttachDrive { drive, info } => self.attach(drive, info),
             AdminCommand::DetachDrive { drive } => self.detach(drive),
@@ -129,7 +129,7 @@ impl Controller {
             return Err(AdminError::NotPossible("a raw drive has no superblock for a name"));
         };
         if metadata.rename(name) {
-            self.sets.changed(id, Change::Marks);
+            self.sets.changed(id, AwaitedChange::Marks);
         }
         Ok(AdminOutcome::Done)
     }
@@ -262,7 +262,7 @@ impl Controller {
             }
             Life::Running | Life::Stopping => {}
         }
-        self.sets.changed(id, Change::Session);
+        self.sets.changed(id, AwaitedChange::Session);
         Some(Ok(AdminOutcome::Started(array)))
     }
 

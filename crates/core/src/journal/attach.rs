@@ -13,7 +13,7 @@ use super::log_entries::{Entry, KEPT_MAX};
 use super::older_log::Positions;
 use super::{Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Base;
 use crate::geometry::cache_units::lines_of;
@@ -100,7 +100,7 @@ impl Journal {
         }
         self.open_log(found);
         self.release_unused_places(sets);
-        sets.all_changed(Change::Session);
+        sets.all_changed(AwaitedChange::Session);
         Ok(AdminOutcome::Done)
     }
 
@@ -255,7 +255,7 @@ impl Journal {
             .ok_or(AdminError::NotPossible("the journal holds nothing for an array of this name"))?;
         superblock.arrays[usize::from(index)].as_mut().expect("just found").state = JournalArrayState::Discarded;
         self.log.end_array_entries(index);
-        sets.all_changed(Change::Session);
+        sets.all_changed(AwaitedChange::Session);
         Ok(self.request_superblock())
     }
 

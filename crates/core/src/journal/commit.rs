@@ -13,7 +13,7 @@ use openraid_units::{Sectors, Tag, TagKind};
 
 use super::Journal;
 use crate::actions::{Actions, Data, JobKind};
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;
@@ -170,7 +170,7 @@ impl Journal {
             }
             JournalWrite::Superblock => {
                 if self.superblock_written(call) {
-                    sets.all_changed(Change::Session);
+                    sets.all_changed(AwaitedChange::Session);
                     self.land_group(sets, call.trace());
                     sets.signal(Signal::Changed);
                 }

@@ -5,7 +5,7 @@ use openraid_format::JournalArrayState;
 
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{NoticeKind, ReplyStatus};
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Volume;
@@ -39,7 +39,7 @@ impl Journal {
         self.state = JournalState::Lost(why);
         self.leave_out();
         self.orphan_groups(sets);
-        sets.all_changed(Change::Session);
+        sets.all_changed(AwaitedChange::Session);
         sets.signal(Signal::Changed);
     }
 

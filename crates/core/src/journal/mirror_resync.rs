@@ -26,7 +26,7 @@ const PIECES_AT_ONCE: usize = 32;
 
 /// The claim of a superblock that is written during the steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ResyncMark {
+pub enum MirrorClaim {
     /// The device does not count.
     Unfinished,
     /// It has everything, and is one of two.
@@ -43,7 +43,7 @@ pub enum ResyncStep {
         /// Which copy.
         copy: SuperblockCopy,
         /// Its claim.
-        mark: ResyncMark,
+        claim: MirrorClaim,
     },
     /// Copy a piece from the better device to the same place of the stale one.
     Copy {
@@ -110,32 +110,32 @@ impl ResyncPlan {
             let flushed = (number + 1).is_multiple_of(PIECES_AT_ONCE).then_some(flush);
             [Some(piece), flushed].into_iter().flatten()
         });
-        let marks = |device, mark| {
+        let claims = |device, claim| {
             [SuperblockCopy::First, SuperblockCopy::Last]
                 .into_iter()
-                .flat_map(move |copy| [ResyncStep::Superblock { device, copy, mark }, ResyncStep::Flush { device }])
+                .flat_map(move |copy| [ResyncStep::Superblock { device, copy, claim }, ResyncStep::Flush { device }])
         };
-        marks(self.stale, ResyncMark::Unfinished)
+        claims(self.stale, MirrorClaim::Unfinished)
             .chain(copies)
             .chain([flush])
-            .chain(marks(self.stale, ResyncMark::Whole))
-            .chain(marks(self.best, ResyncMark::Whole))
+            .chain(claims(self.stale, MirrorClaim::Whole))
+            .chain(claims(self.best, MirrorClaim::Whole))
     }
 
     /// The superblock of a device.
     #[must_use]
-    pub fn superblock(&self, device: usize, mark: ResyncMark) -> JournalSuperblock {
+    pub fn superblock(&self, device: usize, claim: MirrorClaim) -> JournalSuperblock {
         let mirror = if device == self.best { self.mirror } else { self.other() };
         let whole = JournalSuperblock { mirrors: 2, mirror, ..self.superblock.clone() };
-        match mark {
-            ResyncMark::Unfinished => unfinished(whole, self.generation + 1),
-            ResyncMark::Whole => JournalSuperblock { generation: self.generation + 2, ..whole },
+        match claim {
+            MirrorClaim::Unfinished => unfinished(whole, self.generation + 1),
+            MirrorClaim::Whole => JournalSuperblock { generation: self.generation + 2, ..whole },
         }
     }
 
     /// All steps are done: the journal is on both devices, the second of which is this drive.
     pub fn finish(&self, found: &mut FoundJournal, drive: DriveId) {
-        found.superblock = self.superblock(self.best, ResyncMark::Whole);
+        found.superblock = self.superblock(self.best, MirrorClaim::Whole);
         found.devices.push((drive, self.other()));
     }
 

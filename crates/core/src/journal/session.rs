@@ -24,7 +24,7 @@ use super::set_journal::{Demand, Marked, SetState, Share, Stage};
 use super::Journal;
 use crate::actions::NoticeKind;
 use crate::admin::WriteCache;
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
@@ -252,7 +252,7 @@ impl Journal {
 /// The session has changed: pieces and operations that wait for it or for the journal are called. Always true.
 fn set_session(sets: &mut Sets, id: SetId, state: SetState) -> bool {
     sets.get_mut(id).journal.state = state;
-    sets.changed(id, Change::Session);
+    sets.changed(id, AwaitedChange::Session);
     sets.signal(Signal::Changed);
     true
 }

@@ -5,7 +5,7 @@ use openraid_core::admin::{
     WriteCache,
 };
 use openraid_core::array::assemble::{
-    layout_of, Assembly, FoundMark, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo,
+    layout_of, Assembly, FoundGuard, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo,
 };
 use openraid_core::array::membership::Membership;
 use openraid_core::array::used_size::UsedSize;
@@ -337,10 +337,10 @@ impl Codec for Assembly {
         self.ppl.put(out);
         let origin = match (self.newly_created, self.mark) {
             (true, _) => 1_u8,
-            (false, FoundMark::None) => 0,
-            (false, FoundMark::TakenBack) => 2,
-            (false, FoundMark::Kept(FeatureMap::SHAPE_GUARD)) => 3,
-            (false, FoundMark::Kept(_)) => 4,
+            (false, FoundGuard::None) => 0,
+            (false, FoundGuard::TakenBack) => 2,
+            (false, FoundGuard::Kept(FeatureMap::SHAPE_GUARD)) => 3,
+            (false, FoundGuard::Kept(_)) => 4,
         };
         out.push(origin);
         self.forced.put(out);
@@ -355,11 +355,11 @@ impl Codec for Assembly {
         let ppl = Codec::take(input)?;
         let kept = FeatureMap::SHAPE_GUARD;
         let (newly_created, mark) = match input.bytes(1)? {
-            [0] => (false, FoundMark::None),
-            [1] => (true, FoundMark::None),
-            [2] => (false, FoundMark::TakenBack),
-            [3] => (false, FoundMark::Kept(kept)),
-            [4] => (false, FoundMark::Kept(kept | FeatureMap::TURN_GUARD)),
+            [0] => (false, FoundGuard::None),
+            [1] => (true, FoundGuard::None),
+            [2] => (false, FoundGuard::TakenBack),
+            [3] => (false, FoundGuard::Kept(kept)),
+            [4] => (false, FoundGuard::Kept(kept | FeatureMap::TURN_GUARD)),
             _ => return input.error("no such origin of an array"),
         };
         let forced = Codec::take(input)?;

@@ -155,8 +155,8 @@ impl World {
 
     fn resync_step(&mut self, plan: &ResyncPlan, drives: &[DriveId], step: ResyncStep) {
         match step {
-            ResyncStep::Superblock { device, copy, mark } => {
-                let superblock = plan.superblock(device, mark);
+            ResyncStep::Superblock { device, copy, claim } => {
+                let superblock = plan.superblock(device, claim);
                 let mut bytes = [0; JOURNAL_BLOCK_BYTES];
                 superblock.encode(copy, &mut bytes);
                 let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was made");

@@ -30,22 +30,22 @@ impl Assembly {
     }
 }
 
-/// The mark of a change of shape, as a start finds it.
+/// The guard of a change of shape, which keeps other programs from it, as a start finds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FoundMark {
-    /// No mark.
+pub enum FoundGuard {
+    /// No guard.
     None,
-    /// The change has not begun, or the newest superblock has no mark any longer.
+    /// The change has not begun, or the newest superblock has no guard any longer.
     TakenBack,
-    /// An end, another level or size, or a turn. Superblocks that bring other members up to it have these marks.
+    /// An end, another level or size, or a turn. Superblocks that bring other members up to it have these bits.
     Kept(FeatureMap),
 }
 
-impl FoundMark {
-    /// The marks of superblocks that bring members up.
+impl FoundGuard {
+    /// The bits of superblocks that bring members up.
     pub(in crate::array) const fn kept(self) -> FeatureMap {
         match self {
-            Self::Kept(marks) => marks,
+            Self::Kept(guards) => guards,
             Self::None | Self::TakenBack => FeatureMap(0),
         }
     }
@@ -81,19 +81,19 @@ pub(super) fn is_guarded(candidate: &Candidate) -> bool {
 /// cut has moved everything, so members that do not know the end yet are taken to it. The same holds for a change of level
 /// in which nothing moves. A start that did so may have been cut in its turn, so the newest superblock may say the result
 /// without the mark.
-pub(super) fn unguarded(candidates: &[Candidate]) -> (Vec<Candidate>, FoundMark) {
+pub(super) fn unguarded(candidates: &[Candidate]) -> (Vec<Candidate>, FoundGuard) {
     let mut candidates = candidates.to_vec();
     // With the same events, the marked one says what was under way: a start has made the other one.
     let newest = candidates.iter().max_by_key(|candidate| (candidate.superblock.events, is_guarded(candidate)));
-    let Some(newest) = newest.map(|newest| newest.superblock.clone()) else { return (candidates, FoundMark::None) };
+    let Some(newest) = newest.map(|newest| newest.superblock.clone()) else { return (candidates, FoundGuard::None) };
     let (apply, mark): (fn(&mut Superblock, &Superblock), _) = if !newest.features.contains(FeatureMap::SHAPE_GUARD) {
-        (follow, FoundMark::TakenBack)
+        (follow, FoundGuard::TakenBack)
     } else if newest.features.contains(FeatureMap::TURN_GUARD) {
-        (turn, FoundMark::Kept(FeatureMap::SHAPE_GUARD | FeatureMap::TURN_GUARD))
+        (turn, FoundGuard::Kept(FeatureMap::SHAPE_GUARD | FeatureMap::TURN_GUARD))
     } else if newest.change().is_some() {
-        (take_back, FoundMark::TakenBack)
+        (take_back, FoundGuard::TakenBack)
     } else {
-        (take_to_end, FoundMark::Kept(FeatureMap::SHAPE_GUARD))
+        (take_to_end, FoundGuard::Kept(FeatureMap::SHAPE_GUARD))
     };
     for superblock in candidates.iter_mut().map(|candidate| &mut candidate.superblock) {
         apply(superblock, &newest);

@@ -4,7 +4,7 @@
 //! queue of ready operations. In debug builds the engine checks, whenever it comes to rest, that no operation waits for
 //! a condition that is already met: otherwise a wake-up was forgotten, and the operation might wait forever.
 
-use crate::array::awaited_changes::{Change, Changes};
+use crate::array::awaited_changes::{AwaitedChange, AwaitedChanges};
 use crate::reason::Reason;
 
 macro_rules! waits {
@@ -52,11 +52,15 @@ waits! {
 
 impl Wait {
     /// Does this change of the set end the wait, or may it?
-    pub(crate) const fn ends_with(self, change: Change) -> bool {
+    pub(crate) const fn ends_with(self, change: AwaitedChange) -> bool {
         match self {
-            Self::ActiveMark | Self::FailureMark | Self::ReplyMark => matches!(change, Change::Marks | Change::Life),
-            Self::Bitmap => matches!(change, Change::Bits | Change::Life),
-            Self::Session | Self::StaleMark => matches!(change, Change::Marks | Change::Session | Change::Life),
+            Self::ActiveMark | Self::FailureMark | Self::ReplyMark => {
+                matches!(change, AwaitedChange::Marks | AwaitedChange::Life)
+            }
+            Self::Bitmap => matches!(change, AwaitedChange::Bits | AwaitedChange::Life),
+            Self::Session | Self::StaleMark => {
+                matches!(change, AwaitedChange::Marks | AwaitedChange::Session | AwaitedChange::Life)
+            }
             Self::Range
             | Self::Frames(_)
             | Self::Redo
@@ -68,8 +72,8 @@ impl Wait {
     }
 
     /// May one of these changes end the wait?
-    pub(crate) fn ends_with_any(self, changes: Changes) -> bool {
-        Change::ALL.iter().any(|change| changes.has(*change) && self.ends_with(*change))
+    pub(crate) fn ends_with_any(self, changes: AwaitedChanges) -> bool {
+        AwaitedChange::ALL.iter().any(|change| changes.has(*change) && self.ends_with(*change))
     }
 }
 

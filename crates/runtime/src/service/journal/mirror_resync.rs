@@ -4,7 +4,7 @@
 //! A thread of its own does it, for as long as the devices answer. A device may answer reads and never answer a write,
 //! and that must not block a start.
 
-use openraid_core::journal::mirror_resync::{ResyncMark, ResyncPlan, ResyncStep};
+use openraid_core::journal::mirror_resync::{MirrorClaim, ResyncPlan, ResyncStep};
 use openraid_format::{journal_superblock_lba, JournalError, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
@@ -41,7 +41,7 @@ pub fn resync(
             });
             found.devices = devices;
             for (number, superblock) in found.superblocks.iter_mut().enumerate() {
-                *superblock = plan.superblock(number, ResyncMark::Whole);
+                *superblock = plan.superblock(number, MirrorClaim::Whole);
             }
             let drive = DriveId(u16::try_from(plan.stale).expect("two devices"));
             plan.finish(&mut found.journal, drive);
@@ -134,8 +134,8 @@ impl ResyncThread {
         self.check_size()?;
         for step in self.plan.steps() {
             match step {
-                ResyncStep::Superblock { device, copy, mark } => {
-                    let superblock = self.plan.superblock(device, mark);
+                ResyncStep::Superblock { device, copy, claim } => {
+                    let superblock = self.plan.superblock(device, claim);
                     self.with(device, |member| write_copy(member, &superblock, copy))?;
                 }
                 ResyncStep::Copy { at, sectors } => self.copy_piece(at, sectors)?,
@@ -160,7 +160,7 @@ impl ResyncThread {
 
     fn check_size(&self) -> Result<(), DeviceFailure> {
         let behind = self.plan.stale;
-        let ring = self.plan.superblock(behind, ResyncMark::Whole).ring();
+        let ring = self.plan.superblock(behind, MirrorClaim::Whole).ring();
         let last = journal_superblock_lba(SuperblockCopy::Last, self.leased.numbered[behind].capacity);
         if last.map_or(0, DriveLba::get) < ring.start.get() + ring.sectors.get() {
             let device = self.leased.specs[behind].text.clone();

@@ -22,11 +22,11 @@ use crate::limits::Limits;
 
 /// The changes of its set that end a wait. The other waits end when another operation, the journal or a log releases
 /// something: their events follow below.
-const fn changes_that_end(wait: Wait) -> &'static [Change] {
+const fn changes_that_end(wait: Wait) -> &'static [AwaitedChange] {
     match wait {
-        Wait::Session | Wait::StaleMark => &[Change::Marks, Change::Session, Change::Life],
-        Wait::ActiveMark | Wait::FailureMark | Wait::ReplyMark => &[Change::Marks, Change::Life],
-        Wait::Bitmap => &[Change::Bits, Change::Life],
+        Wait::Session | Wait::StaleMark => &[AwaitedChange::Marks, AwaitedChange::Session, AwaitedChange::Life],
+        Wait::ActiveMark | Wait::FailureMark | Wait::ReplyMark => &[AwaitedChange::Marks, AwaitedChange::Life],
+        Wait::Bitmap => &[AwaitedChange::Bits, AwaitedChange::Life],
         Wait::Range
         | Wait::Frames(_)
         | Wait::Redo
@@ -61,7 +61,7 @@ fn op(kind: OpKind) -> Op {
 #[test]
 fn each_wait_ends_with_the_changes_of_the_table_and_no_other() {
     for wait in Wait::ALL.iter().copied() {
-        for change in Change::ALL.iter().copied() {
+        for change in AwaitedChange::ALL.iter().copied() {
             let ends = changes_that_end(wait).contains(&change);
             let mut controller = controller();
             let op = controller.ops.put(op(OpKind::RowWrite)).index;
@@ -113,11 +113,11 @@ fn operations_are_called_in_the_order_in_which_they_began_to_wait() {
         controller.ops.hold_op(op, wait);
         op
     });
-    controller.sets.changed(SetId(0), Change::Marks);
+    controller.sets.changed(SetId(0), AwaitedChange::Marks);
     controller.ops.wake_changed(&mut controller.sets);
     let called: [_; 4] = core::array::from_fn(|_| controller.ops.next_ready());
     assert_eq!(called, [Some(ops[1]), Some(ops[2]), Some(ops[4]), None]);
-    controller.sets.changed(SetId(0), Change::Life);
+    controller.sets.changed(SetId(0), AwaitedChange::Life);
     controller.ops.wake_changed(&mut controller.sets);
     let called: [_; 3] = core::array::from_fn(|_| controller.ops.next_ready());
     assert_eq!(called, [Some(ops[0]), Some(ops[3]), None]);

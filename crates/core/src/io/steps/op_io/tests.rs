@@ -11,7 +11,7 @@ use super::*;
 use crate::actions::Actions;
 use crate::actions::{DriveCommand, DriveOp, JobKind, ReplyStatus};
 use crate::array::active_mark::Intent;
-use crate::array::awaited_changes::Change;
+use crate::array::awaited_changes::AwaitedChange;
 use crate::array::fixture::metadata;
 use crate::array::set::Set;
 use crate::controller::Controller;
@@ -230,7 +230,7 @@ fn a_write_that_a_member_refuses_ends_when_the_failure_is_recorded_or_with_an_er
     assert_eq!(mirror.end(), None);
     assert_eq!(mirror.controller.ops.iter().map(|(_, op)| op.wait).collect::<Vec<_>>(), [Some(Wait::ReplyMark)]);
     mirror.controller.sets.get_mut(SET).metadata.as_mut().unwrap().set_failure(0);
-    mirror.controller.sets.changed(SET, Change::Marks);
+    mirror.controller.sets.changed(SET, AwaitedChange::Marks);
     mirror.controller.ops.wake_changed(&mut mirror.controller.sets);
     assert!(mirror.step().is_empty());
     assert_eq!(mirror.end(), Some(None));
