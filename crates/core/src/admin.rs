@@ -13,10 +13,10 @@ pub use crate::cache::set_figures::CacheFigures;
 pub use crate::cache::CacheCounters;
 use crate::check_results::{NotComparable, ScrubMode, ScrubStatus};
 pub use crate::controller::AdminCommand;
-pub use crate::journal::attach::{JournalArrayStatus, JournalStatus};
 pub use crate::journal::found_journal::{FoundEntry, FoundJournal, KeptEntry};
 pub use crate::journal::join::JournalJoin;
 pub use crate::journal::older_log::OlderLog;
+pub use crate::journal::open_and_detach::{JournalArrayStatus, JournalStatus};
 pub use crate::journal::session::Unprotected;
 pub use crate::journal::set_journal::Session;
 pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
@@ -86,7 +86,7 @@ pub struct NewMember {
     /// The drive, attached before.
     pub drive: DriveId,
     /// The start of its data area, its length, its identity: a superblock of the array's `set_uuid`, made by
-    /// [`crate::array::create::superblock_for_new_member`] or read from the drive.
+    /// [`crate::array::new_array::superblock_for_new_member`] or read from the drive.
     pub superblock: Superblock,
     /// Its superblock was read from the drive (a re-add), not made.
     pub returning: bool,

@@ -3,7 +3,7 @@
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::AdminError;
 use openraid_core::array::assemble::AssembleError;
-use openraid_core::array::create::CreateError;
+use openraid_core::array::new_array::CreateError;
 use openraid_format::{JournalError, PlacementError};
 use openraid_runtime::member::remote::RemoteError;
 use openraid_runtime::member::OpenError;

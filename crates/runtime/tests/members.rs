@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, AdminOutcome, Health, MemberState, NewMember};
-use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::array::new_array::{superblock_for_new_member, NewDrive};
 use openraid_core::limits::Limits;
 use openraid_core::reason::FailReason;
 use openraid_format::{MdLevel, SetName, Uuid};

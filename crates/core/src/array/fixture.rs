@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
 use openraid_units::{Bytes, DriveId, Sectors};
 
-use super::create::{plan, CreateSpec, NewDrive};
 use super::metadata::Metadata;
+use super::new_array::{plan, CreateSpec, NewDrive};
 
 /// The superblocks of a new mirror.
 pub(crate) fn metadata() -> Metadata {

@@ -1,4 +1,4 @@
-//! A member of a set: its place, its state, and facts about its drive. `roster.rs` changes places, `member_failure.rs` and
+//! A member of a set: its place, its state, and facts about its drive. `member_places.rs` changes places, `member_failure.rs` and
 //! `revival.rs` states.
 
 use alloc::boxed::Box;

@@ -1,4 +1,4 @@
-//! The life of a member.
+//! How a member fails, in the life of a member, and what its set does then.
 //!
 //! ```text
 //!              Add                 a slot is vacant            all is restored and flushed

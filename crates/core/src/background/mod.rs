@@ -2,7 +2,6 @@
 
 pub(crate) mod bitmap_clear;
 pub(crate) mod check_task;
-pub(crate) mod course;
 pub(crate) mod pace;
 pub(crate) mod pump_reshape;
 pub(crate) mod pump_set;
@@ -11,9 +10,10 @@ pub(crate) mod rewrite_sectors;
 pub(crate) mod set_tasks;
 mod spare_choice;
 pub(crate) mod task_end;
+pub(crate) mod task_rows;
 pub(crate) mod task_start;
 
-use self::course::Course;
+use self::task_rows::Course;
 use crate::geometry::shape::Side;
 use openraid_units::{Instant, Sectors, Slot};
 

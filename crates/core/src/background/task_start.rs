@@ -8,7 +8,7 @@
 
 use openraid_units::{Sectors, SetId, Slot};
 
-use super::course::Course;
+use super::task_rows::Course;
 use super::{Comparing, Task};
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};

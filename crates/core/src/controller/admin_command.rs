@@ -27,7 +27,7 @@ pub enum AdminCommand {
         /// Number of the drive.
         drive: DriveId,
     },
-    /// Start a set that [`crate::array::assemble`] or [`crate::array::create`] has planned. Answer:
+    /// Start a set that [`crate::array::assemble`] or [`crate::array::new_array`] has planned. Answer:
     /// [`AdminOutcome::Started`](crate::admin::AdminOutcome::Started) when the set takes requests.
     StartSet(Assembly),
     /// Start the outer stripe of a nested array (50, 60) over sets that run.

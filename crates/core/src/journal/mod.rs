@@ -31,7 +31,6 @@
 //! before its redo record is durable; an entry forgotten that a crash would still need.
 
 mod append_records;
-pub mod attach;
 mod backlogs;
 pub(crate) mod commit;
 pub(crate) mod devices;
@@ -44,6 +43,7 @@ pub(crate) mod journal_lost;
 pub(crate) mod log_entries;
 pub mod mirror_resync;
 pub mod older_log;
+pub mod open_and_detach;
 pub(crate) mod record_position;
 pub(crate) mod redo;
 pub(crate) mod redo_backlog;

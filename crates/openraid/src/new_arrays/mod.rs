@@ -3,7 +3,7 @@
 pub mod wiping;
 
 use openraid_core::array::assemble::Assembly;
-use openraid_core::array::create::{self, CreateSpec, NewDrive};
+use openraid_core::array::new_array::{self, CreateSpec, NewDrive};
 use openraid_format::{
     MdLevel, MemberPlacement, MinorVersion, PlacementRequest, Raid10Layout, SetName, Timestamp, Uuid,
     SUPERBLOCK_BYTES_MAX,
@@ -163,11 +163,11 @@ impl NewShape {
         let mut plans = Vec::new();
         for number in 0..self.spans.len() {
             let mut spec = self.spec(number, sizes)?;
-            let plan =
-                create::plan(&spec).map_err(|error| Failure::new(error.exit(), sets::create_error(&error, &name)))?;
+            let plan = new_array::plan(&spec)
+                .map_err(|error| Failure::new(error.exit(), sets::create_error(&error, &name)))?;
             spec.bitmap = self.bitmap.unwrap_or(self.md.is_redundant() && plan.common.size >= BITMAP_FROM);
-            let plan =
-                create::plan(&spec).map_err(|error| Failure::new(error.exit(), sets::create_error(&error, &name)))?;
+            let plan = new_array::plan(&spec)
+                .map_err(|error| Failure::new(error.exit(), sets::create_error(&error, &name)))?;
             plans.push(plan);
         }
         Ok(plans)

@@ -3,8 +3,8 @@
 //! The core numbers drives; users name them. All results here have names.
 
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate};
-use openraid_core::array::create::CreateError;
 use openraid_core::array::membership::Membership;
+use openraid_core::array::new_array::CreateError;
 use openraid_core::geometry::GeometryError;
 use openraid_core::slot_set::SlotSet;
 use openraid_format::{FeatureMap, ForeignKind, MdLevel, Superblock, Uuid};

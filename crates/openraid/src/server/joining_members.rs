@@ -4,7 +4,7 @@ use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, MemberState, NewMember};
 use openraid_core::array::assemble::is_split_off;
-use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::array::new_array::{superblock_for_new_member, NewDrive};
 use openraid_core::slot_set::SlotSet;
 use openraid_format::Superblock;
 use openraid_nbd::Transport;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use openraid_core::actions::{Notice, NoticeKind};
 use openraid_core::admin::{AdminCommand, AdminError, ArrayStatus, MemberState, Policy, WriteCache};
-use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::array::new_array::{superblock_for_new_member, NewDrive};
 use openraid_core::array::reshape_plan::{next_step, PlanKind, ReshapeGoal, ReshapePlan};
 use openraid_format::{MdLevel, ShapeFields, Superblock};
 use openraid_runtime::member;

@@ -4,7 +4,7 @@
 //! and are durable before the stripe is used.
 
 use openraid_core::admin::AdminCommand;
-use openraid_core::array::create::{self, CreateSpec, NewDrive};
+use openraid_core::array::new_array::{self, CreateSpec, NewDrive};
 use openraid_format::{
     DeviceFlags, MdLevel, MemberFields, MemberPlacement, MinorVersion, NewSet, PlacementRequest, SetName, Superblock,
     Timestamp, Uuid, SUPERBLOCK_BYTES_MAX,
@@ -103,7 +103,7 @@ impl ServiceHandle {
             bitmap: request.bitmap,
             ppl: request.ppl,
         };
-        let plan = create::plan(&spec).map_err(StartError::Create)?;
+        let plan = new_array::plan(&spec).map_err(StartError::Create)?;
         for (drive, storage) in files {
             let planned = plan.members.iter().find(|member| member.drive == drive).expect("each drive was planned");
             storage.allocate_metadata(&planned.superblock).map_err(StartError::NoSpace)?;

@@ -5,7 +5,7 @@ use std::fmt;
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::AdminError;
 use openraid_core::array::assemble::AssembleError;
-use openraid_core::array::create::CreateError;
+use openraid_core::array::new_array::CreateError;
 use openraid_format::PlacementError;
 use openraid_sys::NetError;
 

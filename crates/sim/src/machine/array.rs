@@ -6,8 +6,8 @@
 use openraid_core::actions::{Actions, JobKind};
 use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
 use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Candidate, PlannedMember};
-use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_core::array::membership::Membership;
+use openraid_core::array::new_array::{self, CreateSpec, NewDrive};
 use openraid_core::array::reshape_plan::{plan_reshape, PlanKind, Present};
 use openraid_core::events::{Completion, DriveInfo, ParityVerdict};
 use openraid_core::journal::JournalState;
@@ -393,7 +393,7 @@ impl Setup<'_> {
         slots: Vec<Option<NewDrive>>,
         spares: Vec<NewDrive>,
     ) -> Result<Assembly, MachineError> {
-        create::plan(&CreateSpec {
+        new_array::plan(&CreateSpec {
             uuid: identity(number),
             name: SetName::new(None, "array").expect("a short name"),
             created: Timestamp::new(WALL_CLOCK_AT_ZERO, 0),

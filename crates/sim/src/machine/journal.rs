@@ -8,7 +8,7 @@
 //! outstanding, however its drive spends that time.
 
 use openraid_core::actions::DriveCommand;
-use openraid_core::journal::attach::FoundJournal;
+use openraid_core::journal::open_and_detach::FoundJournal;
 use openraid_format::{JournalSuperblock, LogPlace, RingSector, Uuid};
 use openraid_units::{BlockSize, Bytes, DriveId, Instant, Nanos, Sectors};
 

@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate};
-use openraid_core::array::create::{self, CreateError, CreateSpec, NewDrive};
+use openraid_core::array::new_array::{self, CreateError, CreateSpec, NewDrive};
 use openraid_format::{BitmapHeader, MdLevel, MinorVersion, SetName, Superblock, Timestamp, Uuid};
 use openraid_units::{ArrayId, DriveId, Sectors, Slot, Token};
 
@@ -62,7 +62,7 @@ pub fn plan_new(
     };
     let (members, spares) = drives.split_at(usize::from(shape.members));
     let slots = (0..shape.members).map(Slot).zip(members);
-    let mut plan = create::plan(&CreateSpec {
+    let mut plan = new_array::plan(&CreateSpec {
         uuid: identity(seed, 0),
         name: SetName::new(None, "array").expect("a short name"),
         created: Timestamp::new(WALL_CLOCK_AT_ZERO, 0),
@@ -126,7 +126,7 @@ impl World {
             let capacity = self.controller.capacity(*span).expect("the span runs").sectors_floor();
             Some(NewDrive { drive: DriveId(span.0), capacity, uuid: identity(seed, 1000 + u64::from(span.0)) })
         });
-        let plan = create::plan(&CreateSpec {
+        let plan = new_array::plan(&CreateSpec {
             uuid: identity(seed, 999),
             name: SetName::new(None, "outer").expect("a short name"),
             created: Timestamp::new(WALL_CLOCK_AT_ZERO, 0),
@@ -231,7 +231,7 @@ impl World {
         let of_array = self.status(array).and_then(|status| status.superblock).expect("the array has a superblock");
         let capacity = self.drive(drive).spec().capacity - self.far;
         let new = NewDrive { drive, capacity, uuid: identity(self.spec.seed, 1 + u64::from(drive.0)) };
-        let made = create::superblock_for_new_member(&of_array, &new);
+        let made = new_array::superblock_for_new_member(&of_array, &new);
         let mut superblock = made.unwrap_or_else(|error| panic!("{error}"));
         move_data(&mut superblock, self.far);
         NewMember { drive, superblock, returning: false }

@@ -1,7 +1,7 @@
 //! The drives that an array accepts as members, and the reason for which it refuses others.
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
-use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::array::new_array::{superblock_for_new_member, NewDrive};
 use openraid_format::{Superblock, Uuid};
 use openraid_sim::{ArrayShape, Rig, RigOptions};
 use openraid_units::{BlockSize, DriveId, Sectors};

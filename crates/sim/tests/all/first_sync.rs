@@ -2,7 +2,7 @@
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::{AdminCommand, Policy};
-use openraid_core::array::create::{plan, CreateSpec, NewDrive};
+use openraid_core::array::new_array::{plan, CreateSpec, NewDrive};
 use openraid_core::events::{Completion, DriveInfo, ParityVerdict};
 use openraid_core::limits::Limits;
 use openraid_core::{Actions, Controller};

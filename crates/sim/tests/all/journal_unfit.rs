@@ -4,7 +4,7 @@
 use crate::support::journalled::{limits_with_journal, Journalled, JOURNAL};
 use crate::support::Case;
 use openraid_core::admin::{AdminCommand, AdminError, Policy, WriteCache};
-use openraid_core::array::create::CreateError;
+use openraid_core::array::new_array::CreateError;
 use openraid_core::journal::find_device::FindError;
 use openraid_core::limits::Limits;
 use openraid_format::{

@@ -6,7 +6,7 @@ use crate::support::{seeds, Case};
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, AdminError, Health, JournalLoss, JournalState};
 use openraid_core::admin::{MemberState, MemberStatus, NewMember};
-use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::array::new_array::{superblock_for_new_member, NewDrive};
 use openraid_core::events::DriveError;
 use openraid_core::reason::FailReason;
 use openraid_format::Uuid;

@@ -3,7 +3,7 @@
 
 use crate::support::{seeds, Case};
 use openraid_core::admin::{AdminCommand, AdminError, Health, MemberState, NewMember};
-use openraid_core::array::create::{superblock_for_new_member, NewDrive};
+use openraid_core::array::new_array::{superblock_for_new_member, NewDrive};
 use openraid_core::geometry::Level;
 use openraid_format::{MdLevel, ShapeFields, Uuid};
 use openraid_sim::oracle::knowing_host::Workload;

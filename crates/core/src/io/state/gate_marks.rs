@@ -1,5 +1,5 @@
-//! The intent to write: no member is written before its superblock says, durably, that the array is active, and before
-//! the bitmap's bit is durable.
+//! The marks that the write gate asks for: no member is written before its superblock says, durably, that the array is
+//! active, and before the bitmap's bit is durable.
 
 use openraid_units::{Instant, Nanos, SetId};
 

@@ -7,7 +7,7 @@
 //!  plan.rs                                the choice of the write method, by figures alone
 //!  command.rs, drive_queues.rs,
 //!  sorted_queue.rs                        commands, and their queues at the drives: which goes next
-//!  drive_abilities.rs, ended.rs, heads.rs, job.rs, row_frames.rs, op_names.rs    drives of a set, reports, places of bytes, names
+//!  drive_abilities.rs, ended.rs, head_positions.rs, job.rs, row_frames.rs, op_names.rs    drives of a set, reports, places of bytes, names
 //!  log_room.rs                            the room in the journal that an operation has reserved
 //! ```
 
@@ -17,7 +17,7 @@ pub(crate) mod drive_queues;
 pub(crate) mod ended;
 pub(crate) mod footprint;
 pub(crate) mod gate_marks;
-pub(crate) mod heads;
+pub(crate) mod head_positions;
 pub(crate) mod job;
 pub mod lock;
 pub(crate) mod log_room;

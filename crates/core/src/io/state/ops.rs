@@ -9,7 +9,7 @@ use openraid_units::SetId;
 
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::io::state::heads::MirrorReads;
+use crate::io::state::head_positions::MirrorReads;
 use crate::io::state::lock::{LockRange, Locks};
 use crate::io::state::op::Op;
 use crate::io::state::wait::Wait;

@@ -20,7 +20,7 @@ use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Mirror};
 use crate::io::state::drive_queues::Channel;
 use crate::io::state::drive_queues::Channels;
-use crate::io::state::heads::MirrorReads;
+use crate::io::state::head_positions::MirrorReads;
 use crate::io::state::op::Op;
 use crate::io::steps::op_io::OpIo;
 use crate::reason::Reason;

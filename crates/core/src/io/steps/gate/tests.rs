@@ -13,7 +13,7 @@ use crate::admin::AdminCommand;
 use crate::admin::AdminOutcome;
 use crate::array::active_mark::Intent;
 use crate::array::assemble::Assembly;
-use crate::array::create::{plan, CreateSpec, NewDrive};
+use crate::array::new_array::{plan, CreateSpec, NewDrive};
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::geometry::shape::Side;

@@ -193,9 +193,9 @@ impl Set {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::create::{plan, CreateSpec, NewDrive};
     use crate::array::member::new_member;
     use crate::array::metadata::Metadata;
+    use crate::array::new_array::{plan, CreateSpec, NewDrive};
     use crate::geometry::shape::Shape;
     use crate::geometry::{Level, SetSpec};
     use crate::limits::Limits;
