@@ -12,7 +12,7 @@
 
 #![forbid(unsafe_code)]
 
-mod control;
+mod engine_access;
 pub mod engine_recorder;
 mod export;
 mod host_requests;

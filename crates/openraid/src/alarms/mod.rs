@@ -11,13 +11,13 @@
 //! An event reports a change; an alarm reports a fault, also one that existed before the server started.
 
 pub mod alarm_file;
-pub mod book;
+pub mod alarm_states;
 pub mod conditions;
 pub mod running_alarms;
 pub mod sinks;
 pub mod test_alarm;
 
 pub use alarm_file::AlarmStore;
-pub use book::AlarmSubject;
+pub use alarm_states::AlarmSubject;
 pub use openraid_status::alarm::{AlarmModel, Condition};
 pub use running_alarms::{AlarmServer, Keeper};

@@ -10,7 +10,7 @@ use std::{fmt, io, mem};
 use openraid_config::DesiredSink;
 
 use super::alarm_file::AlarmStore;
-use super::book::{Alarm, AlarmSubject, Book};
+use super::alarm_states::{Alarm, AlarmSubject, Book};
 use super::sinks::retry::SinkThread;
 use crate::output;
 use openraid_status::alarm::{AlarmModel, Condition};

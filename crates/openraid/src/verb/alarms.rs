@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Context;
-use crate::alarms::book::{Alarm, Book};
+use crate::alarms::alarm_states::{Alarm, Book};
 use crate::alarms::running_alarms::is_meant;
 use crate::alarms::test_alarm::{test, TestModel};
 use crate::alarms::{AlarmModel, AlarmStore};

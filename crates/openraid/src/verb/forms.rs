@@ -105,7 +105,7 @@ impl Forms {
         all.add::<super::show::DrivesBody<'_>>("show");
         all.add::<super::spare::SpareBody<'_>>("spare");
         all.add::<super::update::UpdateBody>("update");
-        all.add::<super::recheck::RecheckBody>("update");
+        all.add::<super::recheck_bad_blocks::RecheckBody>("update");
         all
     }
 

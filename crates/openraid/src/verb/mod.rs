@@ -26,7 +26,7 @@ pub mod login;
 pub mod man;
 mod path;
 pub mod pause;
-pub mod recheck;
+pub mod recheck_bad_blocks;
 pub mod record;
 pub mod reload;
 pub mod remove;

@@ -9,7 +9,7 @@ use openraid_sys::Use;
 use serde::Serialize;
 
 use super::Context;
-use crate::alarms::book::Book;
+use crate::alarms::alarm_states::Book;
 use crate::alarms::{conditions, AlarmStore};
 use crate::arguments::ShowArguments;
 use crate::control::{offline_text, ControlConnection};

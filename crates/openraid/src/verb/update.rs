@@ -85,7 +85,7 @@ struct Plan {
 /// A member cannot be opened or written, the array does not start, or the field is needed.
 pub fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
     if arguments.recheck_bad_blocks {
-        return super::recheck::run(arguments, context);
+        return super::recheck_bad_blocks::run(arguments, context);
     }
     let specs = named(&arguments.members, &context.registry)?;
     if let Some(spec) = specs.iter().find(|spec| is_memory(spec)) {

@@ -26,7 +26,7 @@ use openraid_core::events::HostGone;
 use openraid_sys::{Accepted, Epoll, Errno, FramePool, Interest, Listener, Progress, Socket};
 use openraid_units::{ArrayId, Bytes, Instant};
 
-use crate::control::Control;
+use crate::engine_access::Control;
 use crate::host_requests::Hosts;
 use crate::limits::{
     ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTIONS_MAX, DESCRIPTORS_KEPT, HANDSHAKE_TIME_MAX, INBOX_BYTES,

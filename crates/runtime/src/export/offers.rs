@@ -4,7 +4,7 @@ use openraid_core::admin::Health;
 use openraid_units::{ArrayId, Bytes, Instant, Nanos};
 
 use super::wire::{AllowedHosts, Announcements, PathState, ProtocolState};
-use crate::control::Control;
+use crate::engine_access::Control;
 use crate::limits::STATUS_AGE_MAX;
 
 /// An array that is offered.

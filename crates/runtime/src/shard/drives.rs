@@ -11,7 +11,7 @@ use openraid_core::occupancy::DriveLoad;
 use openraid_sys::{Completed, Epoll, Errno, FaultKind, FramePool, IoEngine, MemberSlot, PoolRange, PushError};
 use openraid_units::{DriveId, Instant, Tag};
 
-use crate::control::Control;
+use crate::engine_access::Control;
 use crate::limits::BUSY_PAUSE;
 use crate::member::paced::{Lateness, Paced, PacedContent, Store};
 use crate::member::remote::{EndedCommand, Remote, RemoteNews, Surroundings};

@@ -31,7 +31,7 @@ use openraid_units::{DriveId, Instant, Nanos, Token};
 pub use drives::{AttachError, DriveView};
 pub use order::{ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
 
-use crate::control::Control;
+use crate::engine_access::Control;
 use crate::engine_recorder::Recorder;
 use crate::export::{DoorsError, Exports, Protocol, Shared, CONNECTION_CLASS, LISTENER_CLASS};
 use crate::host_requests::Hosts;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use openraid_config::{DesiredSink, SinkKind, WebhookForm};
 
 use super::{host, send, Batch};
-use crate::alarms::book::{Alarm, AlarmSubject};
+use crate::alarms::alarm_states::{Alarm, AlarmSubject};
 use crate::alarms::running_alarms::{lock, AlarmShared};
 
 /// Alarms within this time of the first one share its message.

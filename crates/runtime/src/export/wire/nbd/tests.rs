@@ -1,6 +1,6 @@
 use super::super::{AllowedHosts, PathState, ProtocolState};
 use super::*;
-use crate::control::Control;
+use crate::engine_access::Control;
 use crate::export::offers::{Offers, StatusCache};
 use crate::host_requests::RequestOwner;
 use crate::slab::SlabKey;
