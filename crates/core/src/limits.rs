@@ -59,6 +59,16 @@ pub const GATHER_DELAY: Nanos = Nanos::from_micros(200);
 pub const WINDOW_ROWS_MAX: u32 = 64;
 /// Pause before a member whose storage was full is tried again.
 pub const ROOM_PAUSE: Nanos = Nanos::from_secs(10);
+/// Maximum number of sectors of a part of background work on drives that do not rotate while hosts use them: 64 KiB. With
+/// 128 KiB, hosts of a modelled SATA SSD wait up to ten times as long as without the work; with 32 KiB, the work takes
+/// twice as long.
+pub(crate) const BESIDE_HOSTS_PART: u32 = 128;
+/// Time after which it is known whether hosts leave such work its minimum rate. Until then its commands give way.
+pub(crate) const PACE_WINDOW: Nanos = Nanos::from_millis(250);
+/// Time for which it then has this rate, before it gives way again.
+pub(crate) const PACE_MINIMUM_TIME: Nanos = Nanos::from_secs(5);
+/// Maximum number of parts of one move in work.
+pub(crate) const MOVE_PARTS_MAX: u32 = 8;
 /// Length of a unit of a change of shape, if whole stripes allow it: large enough for one read a member, small enough that
 /// writes do not wait long for it.
 pub const RESHAPE_UNIT: Sectors = Sectors::kib(1024);

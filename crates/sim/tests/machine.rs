@@ -2,6 +2,8 @@
 
 #![allow(clippy::cast_possible_truncation)] // small numbers, and statistics in floating point
 
+#[path = "machine/beside_hosts.rs"]
+mod beside_hosts;
 #[path = "machine/closed.rs"]
 mod closed;
 #[path = "machine/counts.rs"]

@@ -201,7 +201,9 @@ fn begin_units(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bo
     let mut moved = false;
     loop {
         let set = sets.get_mut(id);
-        let (rate, depth) = (set.policy().rebuild_rate, set.policy().background_depth);
+        let pace = set.tasks.pace();
+        let rate = pace.rate(set.policy().rebuild_rate, set.policy().rebuild_minimum);
+        let depth = pace.units(set.policy().background_depth);
         let reshape = set.tasks.reshape().expect("just seen");
         if !reshape.may_begin_unit(depth) || call.now() < reshape.next_unit_at {
             return moved;
@@ -458,7 +460,7 @@ pub(crate) fn on_unit_moved(sets: &mut Sets, op: &Op, call: &mut Call) {
 /// The time at which the change must be examined.
 pub(crate) fn reshape_deadline(set: &Set, ops: &Ops) -> Option<Instant> {
     let reshape = set.tasks.reshape()?;
-    let depth = set.policy().background_depth;
+    let depth = set.tasks.pace().units(set.policy().background_depth);
     let unit = ops.may_make_background_op() && reshape.may_begin_unit(depth);
     let may_flush = !set.tasks.has_flushes() && !set.is_durability_lost() && set.is_failure_durable();
     let records =

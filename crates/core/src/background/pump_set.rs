@@ -15,7 +15,7 @@ use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::background::bitmap_clear::{bitmap_deadline, pump_bitmap_age};
 use crate::background::check_task::notice_ranges;
-use crate::background::pace::keep_minimum;
+use crate::background::pace::{choose_pace, keep_minimum};
 use crate::background::pump_reshape::{on_unit_moved, pump_reshape, reshape_deadline, store_position};
 use crate::background::reshape_task::ReshapeTask;
 use crate::background::rewrite_sectors::pump_rewrites;
@@ -161,6 +161,7 @@ pub(crate) fn pump_set(sets: &mut Sets, id: SetId, ops: &mut Ops, is_looked_up: 
     if sets.get(id).metadata.is_none() {
         return false;
     }
+    choose_pace(sets.get_mut(id), call);
     let mut moved = sets.pump_metadata(id, call);
     if sets.get(id).ppl.is_some() {
         // Failures may have become durable.
@@ -202,6 +203,7 @@ fn pump_task(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool
             TaskKind::Check | TaskKind::Repair => set.policy().scrub_rate,
             TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync | TaskKind::Reshape => set.policy().rebuild_rate,
         };
+        let rate = set.tasks.pace().rate(rate, set.policy().rebuild_minimum);
         let task = set.tasks.task.as_mut().expect("just seen");
         task.next += 1;
         let Some(op) = op else {
@@ -274,7 +276,8 @@ pub(crate) fn deadline_of(set: &Set, ops: &Ops, limits: &Limits) -> Option<(Inst
     let position = position_due(set, limits.position_interval).map(|at| (at, Wake::Journal));
     let room = set.room_look().map(|at| (at, Wake::Background));
     let reshape = reshape_deadline(set, ops).map(|at| (at, Wake::Background));
-    [clean, bitmap, task, checkpoint, position, room, reshape].into_iter().flatten().min_by_key(|(at, _)| *at)
+    let pace = set.tasks.done_of_member().and_then(|_| set.tasks.pacing.due()).map(|at| (at, Wake::Background));
+    [clean, bitmap, task, checkpoint, position, room, reshape, pace].into_iter().flatten().min_by_key(|(at, _)| *at)
 }
 
 /// Does the task have a unit to begin, apart from rate and tables?
@@ -282,8 +285,8 @@ fn may_begin_unit(set: &Set) -> bool {
     let Some(task) = &set.tasks.task else { return false };
     let recorded = set.metadata.as_ref().is_some_and(|m| m.durable() >= task.generation);
     let window = set.tasks.window_max;
-    let free =
-        task.in_flight < set.policy().background_depth.min(window) && task.next - task.position < u64::from(window);
+    let depth = set.tasks.pace().units(set.policy().background_depth);
+    let free = task.in_flight < depth.min(window) && task.next - task.position < u64::from(window);
     !set.tasks.is_paused() && recorded && free && task.next < task.end
 }
 
@@ -312,6 +315,7 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
     let of_task = Some(TaskUnit { task: task.id, unit });
     let remade = task.slot.map_or(SlotSet::EMPTY, SlotSet::one);
     let data = BackgroundData::new(remade, of_task, task.kind == TaskKind::Replace);
+    let rows = set.tasks.pace().rows(set.rows_max());
     let position = unit * task.unit;
     let len = task.unit.min(task.total - position);
     let (side, from) = task.course.place(position);
@@ -319,7 +323,7 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
         Geometry::Parity(parity) if task.slot.is_some_and(|slot| slot.0 >= parity.members()) => return None,
         Geometry::Parity(parity) => {
             let (stripe, lo) = (StripeIndex(from / parity.chunk().get()), narrow(Sectors(from % parity.chunk().get())));
-            let part = Part::first(lo, lo + narrow(Sectors(len)), set.rows_max());
+            let part = Part::first(lo, lo + narrow(Sectors(len)), rows);
             UnitRange::Rows(StripeRows::new(side, stripe, part, Columns::All))
         }
         Geometry::Mirror(mirror) => {
@@ -330,7 +334,7 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
                 }
                 _ => (SetLba(from), len),
             };
-            UnitRange::Stretch(Stretch::new(side, at, Part::first(0, narrow(Sectors(len)), set.rows_max())))
+            UnitRange::Stretch(Stretch::new(side, at, Part::first(0, narrow(Sectors(len)), rows)))
         }
         _ => return None,
     };

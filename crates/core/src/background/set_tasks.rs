@@ -10,6 +10,7 @@ use super::Task;
 use crate::admin::TaskKind;
 use crate::array::sector_rewrite::SectorRewrite;
 use crate::check_results::{AbortReason, End, Gap, Scrub, ScrubMode, ScrubOutcome, ScrubStatus};
+use crate::io::state::task_pace::{Pacing, TaskPace};
 use crate::limits::Limits;
 
 /// Maximum number of ranges that wait for a rewrite. Further ones are found again when they are read again.
@@ -31,6 +32,7 @@ pub(crate) struct SetTasks {
     /// The check or repair that runs, or the last one.
     pub(super) scrub: Box<Scrub>,
     paused: bool,
+    pub(super) pacing: Pacing,
     /// Ranges to be rewritten from redundancy because a read of them failed.
     rewrites: VecDeque<SectorRewrite>,
     /// Number of rewrites in work.
@@ -53,12 +55,24 @@ impl SetTasks {
             filled: None,
             scrub: Box::new(Scrub::new(ScrubMode::Check, 0, Gap::NONE)),
             paused: false,
+            pacing: Pacing::START,
             rewrites: VecDeque::with_capacity(REWRITES_MAX + 1),
             rewriting: 0,
             flushes: 0,
             unit_max: limits.background_unit_max.get(),
             window_max: limits.background_window_max,
         }
+    }
+
+    /// Sectors of a member that its task has done, or the change of its shape; none without either.
+    pub(super) fn done_of_member(&self) -> Option<Sectors> {
+        let done = self.task.as_ref().map(Task::done_sectors);
+        done.or_else(|| self.reshape().map(|reshape| reshape.task_status(self.paused).done))
+    }
+
+    /// How much its task works on at once.
+    pub(crate) const fn pace(&self) -> TaskPace {
+        self.pacing.pace()
     }
 
     /// The task that runs.

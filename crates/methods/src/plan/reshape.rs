@@ -103,7 +103,7 @@ fn sizes(library: &Library, spec: &MachineSpec) -> Result<[u64; 2], CellError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{ArrayState, Axes, Effort, Pattern};
+    use crate::cell::{run_cell, ArrayState, Axes, Effort, Pattern};
 
     #[test]
     fn a_change_of_shape_takes_as_long_as_its_drives_need_and_longer_under_load() {
@@ -133,6 +133,25 @@ mod tests {
             let other = CellSpec { state: ArrayState::Changing(to.parse().expect("an array")), ..cell.clone() };
             let refused = ReshapeTime::run(&library, &other).expect_err(to);
             assert!(matches!(&refused, CellError::Impossible(text) if text.contains(why)), "{to}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_flash_wait_at_most_twice_as_long_during_a_change_of_shape_or_a_rebuild() {
+        let library = Library::builtin();
+        let changing = ArrayState::Changing("raid5x5".parse().expect("an array"));
+        let pairs = [(ArrayState::Healthy, changing), (ArrayState::Degraded(1), ArrayState::Rebuilding)];
+        for (pattern, depth) in [(Pattern::FileServer, 1), (Pattern::FileServer, 8), (Pattern::Database, 4)] {
+            for (without, with) in &pairs {
+                let slow = |state: &ArrayState| {
+                    let axes = Axes { qd: Some(depth), drive: Some("s3500_480".into()), ..Axes::default() };
+                    let base = CellSpec::new("openraid", "raid5x4".parse().expect("an array"), pattern.clone());
+                    let cell = CellSpec { state: state.clone(), effort: Effort::QUICK, ..base.with(axes) };
+                    run_cell(&library, &cell).expect("it runs").histogram().percentile(99.0) as f64
+                };
+                let ratio = slow(with) / slow(without);
+                assert!(ratio <= 2.0, "{pattern:?} at depth {depth}, {with:?}: {ratio:.2}");
+            }
         }
     }
 }

@@ -14,9 +14,10 @@
 //! written on the way. Hosts wait for room in the cache as well, and one pass over the disk is shorter than two.
 //!
 //! A drive that sorts its commands prefers sequential ones, and so a rebuild over every host. While hosts use a drive,
-//! it has at most [`BACKGROUND_SPINNING`] or [`BACKGROUND_FLASH`] background commands at once; the others wait here,
-//! where hosts go first. While a rotating drive has host commands, at most [`PASSES_MAX`] background commands are
-//! issued before one of the host commands has ended.
+//! it has at most one background command at once; the others wait here, where hosts go first. While a rotating drive has
+//! host commands, at most [`PASSES_MAX`] background commands are issued before one of the host commands has ended. Any
+//! other drive works on all its commands at once: while it has host commands, it gets only overdue background commands,
+//! at most [`OVERDUE_MAX`] at once.
 //!
 //! A command that is not answered in time is given up: its owner gets an error, and its member fails. But the drive may
 //! still execute it. So it stays in the table, quarantined, and its frames stay held, until the driver reports its end.
@@ -112,8 +113,9 @@ pub(crate) struct Channel {
     commands: u64,
     /// Does a request wait for the dirty data of its set? Then destage does not give way to reads here.
     destage_hurries: bool,
-    /// Age from which a waiting command of a rebuild goes first, if it is below that of all commands.
-    rebuild_age_max: Nanos,
+    /// Age from which a waiting background command goes first, if it is below that of all commands. On a rotating drive it
+    /// is for rebuilds only.
+    background_age_max: Nanos,
 }
 
 /// Work of a drive since it was attached.
@@ -149,11 +151,9 @@ const DESTAGE: usize = 2;
 const ALONG_FROM: u32 = 4;
 /// One turn in this number goes to the command that has waited longest, if it has waited too long.
 const AGE_TURNS: u64 = 4;
-/// Maximum number of rebuild and scrub commands at a drive that hosts use: one keeps an arm busy, a few keep the dies
-/// of flash busy. A host command waits for all commands that are queued before it.
-const BACKGROUND_SPINNING: u32 = 1;
-const BACKGROUND_FLASH: u32 = 4;
-/// Maximum number of background commands that overtake the host commands at such a drive before one of those ends. A
+/// Maximum number of background commands at a drive that hosts use, if it does not rotate and they are overdue.
+const OVERDUE_MAX: u32 = 4;
+/// Maximum number of background commands that overtake the host commands at a rotating drive before one of those ends. A
 /// seek there and back is two seeks, and in the time of one seek the drive reads several sequential commands.
 const PASSES_MAX: u32 = 8;
 /// Time after their last command for which hosts count as using a drive: usually longer than a host pauses between two
@@ -278,12 +278,39 @@ impl Channel {
 
     /// Does it have as many background commands as it may?
     fn is_background_full(&self, now: Instant) -> bool {
-        let most = if self.info.rotational { BACKGROUND_SPINNING } else { BACKGROUND_FLASH };
         if self.hosts() > 0 && self.passes >= PASSES_MAX && self.info.rotational {
             return true;
         }
-        let background = self.of_class[IoClass::Rebuild as usize] + self.of_class[IoClass::Scrub as usize];
-        background >= most && self.hosts_at.is_some_and(|at| now < at + HOSTS_LINGER)
+        self.background() >= if self.info.rotational { 1 } else { OVERDUE_MAX } && self.is_of_hosts(now)
+    }
+
+    /// Number of background commands at the drive.
+    fn background(&self) -> u32 {
+        self.of_class[IoClass::Rebuild as usize] + self.of_class[IoClass::Scrub as usize]
+    }
+
+    /// Do hosts use it?
+    fn is_of_hosts(&self, now: Instant) -> bool {
+        self.hosts_at.is_some_and(|at| now < at + HOSTS_LINGER)
+    }
+
+    /// The same, if it does not rotate.
+    pub(crate) fn is_flash_of_hosts(&self, now: Instant) -> bool {
+        !self.info.rotational && self.is_of_hosts(now)
+    }
+
+    /// Must background commands wait that are not overdue, because it would work on them and on those of hosts at once?
+    fn is_kept_for_hosts(&self, now: Instant) -> bool {
+        self.is_flash_of_hosts(now) && (self.hosts() > 0 || self.background() > 0)
+    }
+
+    /// The age from which a waiting command goes first.
+    fn age_of(&self, class: IoClass, age_max: Nanos) -> Nanos {
+        match class {
+            IoClass::Rebuild => age_max.min(self.background_age_max),
+            IoClass::Scrub if !self.info.rotational => age_max.min(self.background_age_max),
+            _ => age_max,
+        }
     }
 
     /// The next command.
@@ -296,14 +323,12 @@ impl Channel {
     ) -> Option<u32> {
         let open = if self.is_background_full(now) { &self.queues[..BACKGROUND_QUEUES_FROM] } else { &self.queues[..] };
         let heads = open.iter().map(|queue| queue.list.head).filter(|head| *head != NONE);
-        let due = |head: u32| {
-            let is_rebuild = commands[head].class == IoClass::Rebuild;
-            commands[head].asked + if is_rebuild { age_max.min(self.rebuild_age_max) } else { age_max }
-        };
+        let due = |head: u32| commands[head].asked + self.age_of(commands[head].class, age_max);
         let oldest = heads.min_by_key(|head| due(*head))?;
         if due(oldest) <= now && self.commands.is_multiple_of(AGE_TURNS) {
             return Some(oldest);
         }
+        let open = if self.is_kept_for_hosts(now) { &self.queues[..BACKGROUND_QUEUES_FROM] } else { open };
         let mut queues = open.iter().enumerate();
         let (place, queue) =
             queues.find(|(place, queue)| queue.list.head != NONE && !(gives_way && *place == DESTAGE))?;
@@ -438,10 +463,10 @@ impl Channels {
         }
     }
 
-    /// Let commands of a rebuild go first at this drive when they have waited for this time.
-    pub(crate) fn set_rebuild_age(&mut self, drive: DriveId, most: Nanos) {
+    /// Let background commands go first at this drive when they have waited for this time.
+    pub(crate) fn set_background_age(&mut self, drive: DriveId, most: Nanos) {
         if let Some(channel) = self.drives[drive.index()].as_mut() {
-            channel.rebuild_age_max = most;
+            channel.background_age_max = most;
         }
     }
 
@@ -472,7 +497,7 @@ impl Channels {
                     waiting: Occupancy::default(),
                     commands: 0,
                     destage_hurries: false,
-                    rebuild_age_max: Nanos(u64::MAX),
+                    background_age_max: Nanos(u64::MAX),
                 });
                 true
             }
@@ -540,7 +565,9 @@ impl Channels {
                 channel.hosts_at = Some(now);
                 false
             }
-            IoClass::Rebuild | IoClass::Scrub => command.op != DriveOp::Flush && channel.is_background_full(now),
+            IoClass::Rebuild | IoClass::Scrub => {
+                command.op != DriveOp::Flush && (channel.is_kept_for_hosts(now) || channel.is_background_full(now))
+            }
         };
         command.asked = now;
         if channel.issued >= self.depth_max || gives_way {

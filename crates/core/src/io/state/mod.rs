@@ -7,6 +7,7 @@
 //!  plan.rs                                the choice of the write method, by figures alone
 //!  command.rs, drive_queues.rs,
 //!  sorted_queue.rs                        commands, and their queues at the drives: which goes next
+//!  task_pace.rs                           how much a task works on at once
 //!  drive_abilities.rs, ended.rs, head_positions.rs, job.rs, row_frames.rs, op_names.rs    drives of a set, reports, places of bytes, names
 //!  log_room.rs                            the room in the journal that an operation has reserved
 //! ```
@@ -28,4 +29,5 @@ pub mod plan;
 pub(crate) mod row_frames;
 pub(crate) mod search;
 pub(crate) mod sorted_queue;
+pub(crate) mod task_pace;
 pub(crate) mod wait;

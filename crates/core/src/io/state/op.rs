@@ -27,6 +27,7 @@ use crate::io::state::footprint::{Extent, Footprint, Stretch, StripeRows};
 use crate::io::state::log_room::LogRoom;
 use crate::io::state::plan::WriteMethod;
 use crate::io::state::search::Part;
+use crate::io::state::task_pace::TaskPace;
 use crate::io::state::wait::Wait;
 use crate::slot_set::SlotSet;
 
@@ -662,9 +663,9 @@ impl Op {
     }
 
     /// A move begins, or begins again: the range is moved as a whole.
-    pub(in crate::io) fn move_whole(&mut self) {
+    pub(in crate::io) fn move_whole(&mut self, pace: TaskPace) {
         let data = self.of_move_mut();
-        (data.begun, data.band, data.lost) = (0, None, SlotSet::EMPTY);
+        *data = MoveData { at: data.at, pace, begun: 0, band: None, lost: SlotSet::EMPTY };
     }
 
     /// A move takes this band next.

@@ -20,16 +20,14 @@ use crate::array::set::Set;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{narrow, Columns, Extent, StripeRows};
-use crate::io::state::op::{HostRange, Op, OpPayload, Outcome, Phase, WorksFor};
+use crate::io::state::op::{HostRange, MoveData, Op, OpPayload, Outcome, Phase, WorksFor};
 use crate::io::state::search::Part;
+use crate::io::state::task_pace::TaskPace;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::{hold_for_commands, release_work, start_op};
 use crate::limits::{MEMBERS_MAX, OP_COMMANDS_MAX, REGION_SECTORS, ZERO_SECTORS};
 use crate::planted::Flaw;
 use crate::reason::FailReason;
-
-/// Maximum number of parts of one move in work.
-const PARTS_MAX: u32 = 8;
 
 impl OpIo<'_> {
     pub(super) fn step_move(&mut self, index: u32) {
@@ -78,7 +76,7 @@ impl OpIo<'_> {
         }
         let op = &mut self.ops[index];
         op.phase = Phase::ReadingOld;
-        op.move_whole();
+        op.move_whole(self.sets.get(op.set).tasks.pace());
         let run = op.work().expect("just taken");
         let end = self.sets.get(self.ops[index].set).shape().on(Side::Old).capacity();
         let mut from = end.saturating_sub(at.offset()).min(len);
@@ -99,15 +97,15 @@ impl OpIo<'_> {
             let Extent { at, len, .. } = op.extent();
             let geometry = set.shape().on(side);
             let len = len.min(geometry.capacity().saturating_sub(at.offset()));
-            let rows_max = Sectors(u64::from(set.rows_max()));
-            let part = part_of(geometry, side, (at, len), rows_max, op.of_move().begun);
+            let MoveData { pace, begun, .. } = *op.of_move();
+            let part = part_of(geometry, side, (at, len), (pace, set.rows_max()), begun);
             match part {
                 None if op.pending == 0 => {
                     self.ops[index].phase = next;
                     self.ops[index].set_parts_begun(0);
                     return true;
                 }
-                Some((range, from)) if op.pending < PARTS_MAX => {
+                Some((range, from)) if op.pending < set.tasks.pace().parts() => {
                     if !self.start_part(index, side, range, from) {
                         return false;
                     }
@@ -170,8 +168,8 @@ impl OpIo<'_> {
                 self.ops[index].set_parts_begun(column + 1);
                 return true;
             }
-            let rows_max = Sectors(u64::from(set.rows_max()));
-            let (range, _) = part_of(old, Side::Old, (at + place, block.len), rows_max, 0).expect("it has one block");
+            let rows = (TaskPace::Full, set.rows_max());
+            let (range, _) = part_of(old, Side::Old, (at + place, block.len), rows, 0).expect("it has one block");
             return self.start_part(index, Side::Old, range, place.bytes()) && self.ops[index].pending == 0;
         }
         let (range, from) = block.rows(set, at);
@@ -288,13 +286,14 @@ fn part_of(
     geometry: &Geometry,
     side: Side,
     (at, len): (SetLba, Sectors),
-    rows_max: Sectors,
+    (pace, rows_max): (TaskPace, u32),
     number: u32,
 ) -> Option<(HostRange, Bytes)> {
     if len.is_zero() {
         return None;
     }
     if let Geometry::Parity(parity) = geometry {
+        let rows_max = Sectors(pace.rows(rows_max).into());
         let segment = parity.split(at, len, rows_max).nth(number as usize)?;
         let columns = Columns::Named { first: segment.first_column, count: segment.columns };
         let part = Part::whole(narrow(segment.lo), narrow(segment.hi));
@@ -309,6 +308,7 @@ fn part_of(
     };
     let copies = if let Geometry::Mirror(mirror) = geometry { u64::from(mirror.copy_count()) } else { 1 };
     let most = chunk.map_or(Sectors(REGION_SECTORS), |chunk| chunk * (u64::from(OP_COMMANDS_MAX) / copies / 2).max(1));
+    let most = most.min(Sectors(pace.rows(u32::MAX).into()));
     let part_at = |from: Sectors| {
         let in_region = Sectors(REGION_SECTORS - (at + from).get() % REGION_SECTORS);
         (len - from).min(most).min(in_region)

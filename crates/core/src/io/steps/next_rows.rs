@@ -68,8 +68,10 @@ impl OpIo<'_> {
         self.journal.unlog(self.sets, &mut self.ops[index]);
         end_record(self.sets, &mut self.ops[index], self.call.planted());
         release_work(self.ops, self.pool, index);
-        let (block, rows_max) = (self.ops.block_of(self.sets, index), self.sets.get(self.ops[index].set).rows_max());
+        let block = self.ops.block_of(self.sets, index);
         let op = &mut self.ops[index];
+        let set = self.sets.get(op.set);
+        let rows_max = if op.is_background() { set.tasks.pace().rows(set.rows_max()) } else { set.rows_max() };
         op.excluded = SlotSet::EMPTY;
         op.phase = Phase::Planning;
         op.part_mut().advance(block, rows_max)

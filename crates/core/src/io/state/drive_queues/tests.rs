@@ -102,7 +102,8 @@ fn classes_go_first_and_the_setting_may_change_while_much_waits() {
 
 #[test]
 fn a_drive_that_hosts_use_gets_one_command_of_a_rebuild_at_a_time() {
-    for (rotational, most) in [(true, 1), (false, 4)] {
+    // A drive that does not rotate gets none while it has a command of a host.
+    for (rotational, next_to_hosts) in [(true, 1), (false, 0)] {
         let (mut channels, mut actions) = channels(16, rotational);
         let rebuild = |channels: &mut Channels, now: Instant, lba: u64, actions: &mut Actions| {
             push(channels, now, IoClass::Rebuild, lba, actions);
@@ -118,7 +119,10 @@ fn a_drive_that_hosts_use_gets_one_command_of_a_rebuild_at_a_time() {
             let tag = actions.drive[index].tag;
             channels.answered(Instant::ZERO, tag, &mut actions);
         }
-        assert_eq!(actions.drive.len(), 9 + most, "rotational {rotational}");
+        assert_eq!(actions.drive.len(), 9 + next_to_hosts, "rotational {rotational}");
+        let host = actions.drive[8].tag;
+        channels.answered(Instant::ZERO, host, &mut actions);
+        assert_eq!(actions.drive.len(), 10, "rotational {rotational}");
         // After a pause of the hosts, the end of one command releases all others.
         let tag = actions.drive[9].tag;
         channels.answered(Instant::ZERO + HOSTS_LINGER, tag, &mut actions);
@@ -127,25 +131,46 @@ fn a_drive_that_hosts_use_gets_one_command_of_a_rebuild_at_a_time() {
 }
 
 #[test]
-fn a_rebuild_passes_a_command_of_a_host_that_a_drive_puts_off_a_few_times_only() {
-    for (rotational, passes) in [(true, 8), (false, 40)] {
-        let (mut channels, mut actions) = channels(16, rotational);
+fn a_rebuild_passes_a_command_of_a_host_that_a_rotating_drive_puts_off_a_few_times_only() {
+    let (mut channels, mut actions) = channels(16, true);
+    push(&mut channels, Instant::ZERO, IoClass::Foreground, 5000, &mut actions);
+    (0..40).for_each(|n| push(&mut channels, Instant::ZERO, IoClass::Rebuild, n * 8, &mut actions));
+    // The drive answers the sequential commands, and not the host's.
+    let mut at = 1;
+    let answer_all = |channels: &mut Channels, at: &mut usize, actions: &mut Actions| {
+        while let Some(command) = actions.drive.get(*at).copied() {
+            channels.answered(Instant::ZERO, command.tag, actions);
+            *at += 1;
+        }
+        *at - 1
+    };
+    assert_eq!(answer_all(&mut channels, &mut at, &mut actions), 8);
+    // After that, the rebuild continues.
+    let host = actions.drive[0].tag;
+    channels.answered(Instant::ZERO, host, &mut actions);
+    assert_eq!(answer_all(&mut channels, &mut at, &mut actions), 40);
+}
+
+#[test]
+fn flash_that_always_has_a_command_of_a_host_gets_background_commands_when_they_are_overdue() {
+    let age = Nanos::from_millis(1);
+    for class in [IoClass::Rebuild, IoClass::Scrub] {
+        let (mut channels, mut actions) = channels(16, false);
+        channels.set_background_age(DriveId(0), age);
         push(&mut channels, Instant::ZERO, IoClass::Foreground, 5000, &mut actions);
-        (0..40).for_each(|n| push(&mut channels, Instant::ZERO, IoClass::Rebuild, n * 8, &mut actions));
-        // The drive answers the sequential commands, and not the host's.
-        let mut at = 1;
-        let answer_all = |channels: &mut Channels, at: &mut usize, actions: &mut Actions| {
-            while let Some(command) = actions.drive.get(*at).copied() {
-                channels.answered(Instant::ZERO, command.tag, actions);
-                *at += 1;
-            }
-            *at - 1
-        };
-        assert_eq!(answer_all(&mut channels, &mut at, &mut actions), passes, "rotational {rotational}");
-        // After that, the rebuild continues.
-        let host = actions.drive[0].tag;
-        channels.answered(Instant::ZERO, host, &mut actions);
-        assert_eq!(answer_all(&mut channels, &mut at, &mut actions), 40);
+        (0..3).for_each(|n| push(&mut channels, Instant::ZERO, class, n * 8, &mut actions));
+        // Two commands of hosts are there, and one of them ends in turn, with the background command if there is one.
+        for turn in 0..24 {
+            let now = Instant::ZERO + Nanos(age.get() * turn / 6);
+            push(&mut channels, now, IoClass::Foreground, 6000 + turn, &mut actions);
+            let ended: Vec<Tag> = actions.drive.iter().filter(|c| c.lba.get() != 6000 + turn).map(|c| c.tag).collect();
+            actions.drive.retain(|command| command.lba.get() == 6000 + turn);
+            let before = actions.drive.len();
+            ended.iter().for_each(|tag| _ = channels.answered(now, *tag, &mut actions));
+            let background = actions.drive.len() - before;
+            assert!(background <= 1 && (now >= Instant::ZERO + age || background == 0), "{class:?} in turn {turn}");
+        }
+        assert_eq!(channels.get(DriveId(0)).unwrap().queued, 0, "{class:?}");
     }
 }
 
@@ -272,7 +297,7 @@ fn commands_of_a_rebuild_have_an_age_limit_of_their_own() {
     for (age, expected) in [(Some(rebuild_age), [1, 2, 3, 4, 900]), (None, [1, 2, 3, 4, 5])] {
         let (mut channels, mut actions) = channels(1, false);
         if let Some(age) = age {
-            channels.set_rebuild_age(DriveId(0), age);
+            channels.set_background_age(DriveId(0), age);
         }
         push(&mut channels, Instant::ZERO, IoClass::Foreground, 1, &mut actions);
         push(&mut channels, Instant::ZERO, IoClass::Rebuild, 900, &mut actions);

@@ -6,6 +6,7 @@ use openraid_units::{Sectors, Slot};
 use super::OpKind;
 use crate::actions::ReplyStatus;
 use crate::frames::Run;
+use crate::io::state::task_pace::TaskPace;
 use crate::reason::Reason;
 use crate::slot_set::SlotSet;
 
@@ -115,6 +116,8 @@ pub(crate) enum KindData {
 pub(crate) struct MoveData {
     /// The distance from the begin of the change of shape at which its unit begins.
     pub(in crate::io) at: Sectors,
+    /// The length of its parts.
+    pub(in crate::io) pace: TaskPace,
     /// The number of parts that were begun in its phase, or of blocks of the band.
     pub(in crate::io) begun: u32,
     /// The band in work, if the range could not be read as a whole.

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::geometry::shape::Side;
 use crate::io::state::footprint::{Extent, Footprint, MemberExtent, Stretch, StripeRows};
+use crate::io::state::task_pace::TaskPace;
 use crate::slot_set::SlotSet;
 
 /// The sectors of a read, a write or a discard.
@@ -130,7 +131,7 @@ impl Op {
 
     /// The move of a range to the new side, which is the unit of the change at this distance.
     pub(crate) fn moving(set: SetId, start: SetLba, len: Sectors, at: Sectors) -> Self {
-        let data = KindData::Move(MoveData { at, begun: 0, band: None, lost: SlotSet::EMPTY });
+        let data = KindData::Move(MoveData { at, pace: TaskPace::Full, begun: 0, band: None, lost: SlotSet::EMPTY });
         let range = Extent::new(Side::New, start, len);
         Self { data, ..Self::bare(OpKind::Move, set, Footprint::Extent(range)) }
     }
