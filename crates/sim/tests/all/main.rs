@@ -36,6 +36,7 @@ mod nested;
 mod nested_refilled;
 mod one_defect;
 mod out_of_reach;
+mod paced;
 mod pulled;
 mod reading;
 mod refused;
