@@ -7,13 +7,16 @@
 //!
 //! `--show` prints all conditions that saved runs meet, to choose others for their files.
 //!
-//! `--renew` replaces a run that no longer meets its conditions with another run of the same array: the steps of the
-//! first seed in the range that meets them, as a random, an aimed, a swarm or a changing run draws them.
+//! `--renew` replaces a run that no longer meets its conditions with another run of the same array. It takes the steps of the
+//! first seed in the range that meets them: the old steps with other seeds, or steps that a random, an aimed, a swarm or
+//! a changing run draws.
 
 use std::process::ExitCode;
 
+use openraid_sim::fault::scenario::ScenarioStep;
 use openraid_sim::fault::shrink::shrink;
 use openraid_sim::fault::{report, RunCondition, SavedRun, Scenario};
+use openraid_sim::Random;
 
 fn main() -> ExitCode {
     match keep(std::env::args().skip(1).collect()) {
@@ -84,21 +87,27 @@ fn renew(words: &[String]) -> Result<(), String> {
     };
     let number = |word: &String| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));
     let old = read(file)?;
-    let draws: [fn(u64) -> Scenario; 4] = [Scenario::draw, Scenario::aimed, Scenario::swarm, Scenario::changing];
-    let seeds = number(first)?..=number(last)?;
-    for (seed, drawn) in seeds.flat_map(|seed| draws.map(|draw| (seed, draw(seed)))) {
-        // A bounded run has none of the faults that only unbounded runs have.
-        if drawn.mode != old.scenario.mode {
-            continue;
-        }
-        let scenario = Scenario { seed, steps: drawn.steps, ..old.scenario.clone() };
-        let kept = SavedRun { scenario, ..old.clone() };
-        if kept.missed(&report(&kept.scenario, None).counts).is_empty() {
-            println!("{file}: seed {seed}");
-            return write(file, &kept);
+    for seed in number(first)?..=number(last)? {
+        for steps in all_steps(&old.scenario, seed) {
+            let scenario = Scenario { seed, steps, ..old.scenario.clone() };
+            let kept = SavedRun { scenario, ..old.clone() };
+            if kept.missed(&report(&kept.scenario, None).counts).is_empty() {
+                println!("{file}: seed {seed}");
+                return write(file, &kept);
+            }
         }
     }
     Err(format!("{file}: no run of these seeds meets its conditions"))
+}
+
+/// The steps of a run with other seeds, and the drawn steps of this seed.
+fn all_steps(old: &Scenario, seed: u64) -> Vec<Vec<ScenarioStep>> {
+    let reseeded = |step: &ScenarioStep| ScenarioStep { seed: Random::derived(step.seed, seed).bits(), ..*step };
+    let draws: [fn(u64) -> Scenario; 4] = [Scenario::draw, Scenario::aimed, Scenario::swarm, Scenario::changing];
+    // A bounded run has none of the faults that only unbounded runs have.
+    let drawn = draws.map(|draw| draw(seed)).into_iter().filter(|drawn| drawn.mode == old.mode);
+    let reseeded = old.steps.iter().map(reseeded).collect();
+    std::iter::once(reseeded).chain(drawn.map(|drawn| drawn.steps)).collect()
 }
 
 fn write(file: &str, kept: &SavedRun) -> Result<(), String> {
