@@ -30,10 +30,11 @@ pub(super) const fn found_within(_: Flaw) -> u64 {
 /// A run that finds the bug.
 pub(super) const fn known_run(flaw: Flaw) -> BugRun {
     BugRun::Aimed(match flaw {
-        Flaw::TailUnflushed | Flaw::TaskEndsEarly => 1,
+        Flaw::TailUnflushed => 1,
         Flaw::CleanUnflushed => 2,
         Flaw::ActiveMarkLate => 13,
         Flaw::FailedOneBehind => 17,
+        Flaw::TaskEndsEarly => 23,
         Flaw::LogReusedUnflushed => 28,
         Flaw::LogNeverArmed => 29,
         Flaw::AbsentTwoBehind => 32,
@@ -67,9 +68,9 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::LostBecomesZero => return BugRun::Changing(1314),
         Flaw::BitForOneSide => return BugRun::Changing(66),
         Flaw::LateRead => return BugRun::Changing(88),
-        Flaw::EndUnguarded => return BugRun::Changing(53),
+        Flaw::EndUnguarded => return BugRun::Changing(73),
         Flaw::NewMemberTrusted => return BugRun::Changing(45),
-        Flaw::TurnBesideRecord => return BugRun::Changing(3707),
+        Flaw::TurnBesideRecord => return BugRun::Changing(6877),
         Flaw::MovedBeforeShape | Flaw::RoomFromMoved | Flaw::PositionUnflushed => return BugRun::Changing(1),
     })
 }
