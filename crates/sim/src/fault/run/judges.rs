@@ -20,6 +20,15 @@ pub(super) type SoundMember = (Slot, DriveId, DriveLba);
 /// The content of members' data areas.
 pub(super) type Images = BTreeMap<DriveId, Vec<u8>>;
 
+/// Does this superblock say that its member lacks something? If a change of shape has filled the member to the end, it does
+/// not. After a cut at the end of the change, a start takes the member as in sync before its superblock says so.
+fn is_being_filled(superblock: &Superblock) -> bool {
+    let is_end = |to: MemberLba| {
+        superblock.change().is_some_and(|change| to.offset() >= change.size.round_down(change.new.chunk))
+    };
+    superblock.recovery_offset().is_some_and(|to| !is_end(to))
+}
+
 impl Run<'_> {
     /// Redundancy matches on the full members at each rest, unless the status says that it does not.
     pub(super) fn judge_rest(&mut self) -> RunResult {
@@ -86,8 +95,7 @@ impl Run<'_> {
             let in_slots = status.members.iter().filter(|member| !member.replacement && member.slot.is_some());
             for member in in_slots {
                 let on_disk = member.drive.and_then(|drive| superblock_on(&self.world, drive));
-                let fills = on_disk.is_some_and(|superblock| superblock.recovery_offset().is_some());
-                if member.state == MemberState::InSync && fills {
+                if member.state == MemberState::InSync && on_disk.is_some_and(|on_disk| is_being_filled(&on_disk)) {
                     return Err(self.lost("the status is wrong: a member is called in sync, and is being filled"));
                 }
                 let works = matches!(member.state, MemberState::InSync | MemberState::Failing(_));
