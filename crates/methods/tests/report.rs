@@ -1,5 +1,5 @@
 //! Compares reports with stored files byte for byte, and checks rules for any data: well-formed, nothing outside its
-//! canvas, no overlapping names, at most five lines. `OPENRAID_BLESS=1` writes the stored files again.
+//! canvas, no overlapping names, at most twelve lines. `OPENRAID_BLESS=1` writes the stored files again.
 
 mod support;
 
@@ -79,12 +79,13 @@ fn a_guide_outside_of_the_chart_has_a_note_and_no_stroke() {
         let points = vec![Point::exact(1.0, 50.0), Point::exact(2.0, 60.0)];
         let series = vec![Series::line(ReportSubject::new(Level::Single, 1), points)];
         let corners = vec![(1.0, 50.0), (2.0, top)];
-        let guides = vec![Guide { label: "4 x single".into(), kind: GuideKind::Ideal, subject: None, corners }];
+        let guides =
+            vec![Guide { label: "ideal: 4 single drives".into(), kind: GuideKind::Ideal, subject: None, corners }];
         let panel = Panel::new("How fast?", Chart::Lines(LineChart { x, y, series, guides }));
         let section = ReportSection { panels: vec![panel], ..ReportSection::default() };
         let page = render(&Review { sections: vec![section], ..Review::default() });
         held(&page);
-        (page.matches("class=\"leader\"").count(), page.contains(">4 x single<"), page.contains(", above<"))
+        (page.matches("class=\"leader\"").count(), page.contains(">ideal: 4 single drives<"), page.contains(", above<"))
     };
     assert_eq!(shown(70.0), (2, true, false));
     assert_eq!(shown(500.0), (1, false, true));

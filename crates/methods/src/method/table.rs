@@ -328,7 +328,7 @@ const RULES: &[(&str, &str)] = &[
     ("M19", "Replacement: every cell on a simulated target begins on a machine that was just switched on, with a new array; an array of --members is made again for each write cache, and for each cell that needs another state."),
     ("M22", "Equal footing: one layout of workers for all arrays, even where another would suit one of them better."),
     ("M24", "Outstanding axis: with several workers the axis shows workers times depth."),
-    ("M25", "Groups: where there are more than five lines, arrays without and with redundancy are drawn apart, each with the single drive; colour says the level."),
+    ("M25", "Groups: all arrays of a write cache are in one chart; more than twelve are drawn apart, without and with redundancy, each chart with the single drive; colour says the level."),
     ("M26", "Sync first: arrays are in sync when a cell begins, unless the cell is about a rebuild; the first sync of those of --members is waited for."),
     ("M27", "Placement: members stand on the controller's ports in their order, those of --members in the order that was given; shared links are part of the profile."),
     ("M28", "Cache setting: write-back and read-ahead as the controller's profile has them, named with every result; the test bed has all settings of the arrays of --members."),

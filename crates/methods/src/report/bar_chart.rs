@@ -3,7 +3,9 @@
 //! On a linear scale a bar always begins at zero, because readers compare lengths. On a scale by powers of ten a length
 //! has no meaning, so a mark at the value replaces the bar.
 
-use super::data::{Bar, Bars, Better, ChartAxis, Scale};
+use std::cmp::Ordering;
+
+use super::data::{Bar, Bars, Better, ChartAxis, Scale, WriteCache};
 use super::format::{drawable, number, tick};
 use super::labels::{cut, width, LETTERS};
 use super::line_chart::{axis_name, fitting, spread};
@@ -20,7 +22,8 @@ const BOTTOM: f64 = 26.0;
 const PITCH: f64 = 26.0;
 const THICKNESS: f64 = 17.0;
 
-/// The bars from best to worst, and the rule as text. Bars without a number come last.
+/// The bars from best to worst, and the rule as text. Bars that were not steady have no place in this order and come
+/// after it, those without a number last.
 #[must_use]
 pub fn sorted(bars: &Bars) -> (Vec<&Bar>, String) {
     let mut order: Vec<&Bar> = bars.bars.iter().collect();
@@ -33,9 +36,17 @@ pub fn sorted(bars: &Bars) -> (Vec<&Bar>, String) {
     order.sort_by(|a, b| {
         let rising = a.value.y.total_cmp(&b.value.y);
         let by_value = if bars.value.better == Better::Lower { rising } else { rising.reverse() };
-        worst(a).cmp(&worst(b)).then(by_value)
+        // What was not steady stays in the order of the report.
+        let by_value = if a.value.unsteady && b.value.unsteady { Ordering::Equal } else { by_value };
+        worst(a).cmp(&worst(b)).then(a.value.unsteady.cmp(&b.value.unsteady)).then(by_value)
     });
-    (order, format!("Sorted by {}, {rule}.", bars.value.name))
+    let unsteady = bars.bars.iter().filter(|bar| bar.value.unsteady).count();
+    let rule = match unsteady {
+        0 => format!("Sorted by {}, {rule}.", bars.value.name),
+        all if all == bars.bars.len() => "Not sorted: none of this was steady when it was measured.".into(),
+        _ => format!("Sorted by {}, {rule}; after these what was not steady.", bars.value.name),
+    };
+    (order, rule)
 }
 
 /// Draws the bars. Returns sentences about the order and about bars that could not be drawn.
@@ -107,7 +118,11 @@ fn draw_bar(m: &mut Markup, bar: &Bar, place: &ScaleMapping, axis: &ChartAxis, (
             let class = if bar.value.unsteady { "hollow" } else { "dot" };
             m.empty("circle", &[("class", class), ("cx", &px(end)), ("cy", &px(middle)), ("r", "5")]);
         } else {
-            let class = if bar.value.unsteady { "bar hollow" } else { "bar" };
+            let class = match bar.subject.variant.cache() {
+                _ if bar.value.unsteady => "bar hollow",
+                Some(WriteCache::Through) => "bar through",
+                _ => "bar",
+            };
             m.empty("rect", &[("class", class), ("x", &x), ("y", &y), ("width", &wide), ("height", &high)]);
         }
         let (low, high) = spread(&bar.value);
@@ -123,4 +138,30 @@ fn draw_bar(m: &mut Markup, bar: &Bar, place: &ScaleMapping, axis: &ChartAxis, (
             &number(bar.value.y),
         );
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::{Level, Point, ReportSubject, Unit};
+    use super::*;
+
+    #[test]
+    fn bars_that_were_not_steady_have_no_place_in_the_order() {
+        let value = ChartAxis::new("rating", Unit::None, Scale::Linear).better(Better::Higher);
+        let bar = |(members, y, unsteady): (u16, f64, bool)| Bar {
+            subject: ReportSubject::new(Level::Raid0, members),
+            value: Point { unsteady, ..Point::exact(0.0, y) },
+        };
+        let told = |all: &[(u16, f64, bool)]| {
+            let bars = all.iter().copied().map(bar).collect();
+            let bars = Bars { value: value.clone(), bars, formula: String::new() };
+            let (order, rule) = sorted(&bars);
+            (order.iter().map(|bar| bar.subject.members).collect::<Vec<_>>(), rule)
+        };
+        let mixed = [(2, 9.0, true), (3, 5.0, false), (4, 10.0, true), (5, 7.0, false)];
+        let rule = "Sorted by rating, highest first, which is best; after these what was not steady.";
+        assert_eq!(told(&mixed), (vec![5, 3, 2, 4], rule.into()));
+        let rule = "Not sorted: none of this was steady when it was measured.";
+        assert_eq!(told(&[(2, 1.0, true), (3, 5.0, true)]), (vec![2, 3], rule.into()));
+    }
 }

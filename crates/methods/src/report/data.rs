@@ -238,6 +238,12 @@ impl ReportSubject {
         self
     }
 
+    /// The same array without its write cache among the differences.
+    #[must_use]
+    pub fn without_cache(&self) -> Self {
+        Self { variant: self.variant.without_cache(), ..self.clone() }
+    }
+
     /// The same array with a name of its own.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
@@ -258,6 +264,32 @@ impl ReportSubject {
     }
 }
 
+/// The write cache of an array, in a report with several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WriteCache {
+    /// A write is answered when it is in the cache.
+    Back,
+    /// A write is answered when it is on the drives.
+    Through,
+    /// A write is answered when it is in the journal.
+    Journal,
+}
+
+impl WriteCache {
+    /// In the order of their charts.
+    pub const ALL: [Self; 3] = [Self::Back, Self::Through, Self::Journal];
+
+    /// As a difference of an array.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Back => "write-back",
+            Self::Through => "write-through",
+            Self::Journal => "journal",
+        }
+    }
+}
+
 /// The differences of an array from similar ones, in the order in which they are written: `degraded`, `write-through`,
 /// `measured`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -273,6 +305,20 @@ impl Variant {
     /// Adds a difference, unless it has no words.
     pub fn add(&mut self, difference: impl Into<String>) {
         self.0.extend([difference.into()].into_iter().filter(|words| !words.is_empty()));
+    }
+
+    /// The write cache, if it is one of the differences.
+    #[must_use]
+    pub fn cache(&self) -> Option<WriteCache> {
+        let is_named = |cache: &WriteCache| self.differences().any(|words| words == cache.words());
+        WriteCache::ALL.into_iter().find(is_named)
+    }
+
+    /// The differences other than the write cache.
+    #[must_use]
+    pub fn without_cache(&self) -> Self {
+        let is_other = |words: &&String| WriteCache::ALL.iter().all(|cache| cache.words() != words.as_str());
+        Self(self.0.iter().filter(is_other).cloned().collect())
     }
 
     /// All differences.
@@ -485,10 +531,15 @@ pub struct DecisionRate {
     pub per_request: f64,
 }
 
+impl Guide {
+    /// The beginning of the label of an ideal, before the words for it.
+    pub const IDEAL: &str = "ideal: ";
+}
+
 /// A thin line for comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guide {
-    /// Its label: `4 x single`, `PCI 64/66: 528 MB/s`.
+    /// Its label: `ideal: 4 single drives`, `PCI 64/66: 528 MB/s`.
     pub label: String,
     pub kind: GuideKind,
     /// The subject of the ideal, for the sentence that says which share of the ideal was reached.

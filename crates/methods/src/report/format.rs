@@ -222,6 +222,13 @@ pub fn list(words: &[String]) -> String {
     }
 }
 
+/// Text with a capital as its first letter.
+#[must_use]
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -122,7 +122,11 @@ fn draw_section(m: &mut Markup, section: &ReportSection, number: usize, key: &St
         for (index, panel) in (1..).zip(&section.panels) {
             draw_panel(m, panel, section, &format!("{id}-{index}"), key);
         }
-        section.tables.iter().for_each(|table| table::draw(m, table));
+        if !section.tables.is_empty() {
+            m.inside("div", &[("class", "tables")], |m| {
+                section.tables.iter().for_each(|table| m.inside("div", &[], |m| table::draw(m, table)));
+            });
+        }
         draw_absent(m, &section.absent);
         section.how.iter().for_each(|line| m.text("p", &[("class", "method")], line));
     });
@@ -175,7 +179,7 @@ fn draw_panel(m: &mut Markup, panel: &Panel, section: &ReportSection, id: &str, 
         draw_findings(m, &panel.findings);
         match &panel.chart {
             Chart::Lines(all) => draw_lines(m, all, panel, section, id, key),
-            Chart::Bars(all) => pair(m, &table::of_bars(all), |m| bar_chart::draw(m, all, &panel.question, id)),
+            Chart::Bars(all) => pair(m, "pair", &table::of_bars(all), |m| bar_chart::draw(m, all, &panel.question, id)),
             Chart::Heat(heat) => table::draw_heat(m, heat),
         }
     });
@@ -185,18 +189,32 @@ fn draw_lines(m: &mut Markup, all: &LineChart, panel: &Panel, section: &ReportSe
     let Some(ranges) = shared(all, panel, section) else { return };
     let parts = split(all);
     let several = parts.len() > 1;
-    for (number, part) in (1..).zip(parts) {
-        let id = if several { format!("{id}-{number}") } else { id.to_owned() };
-        let title = if several { format!("{} {}", panel.question, part.title) } else { panel.question.clone() };
-        if several {
-            m.text(
-                "p",
-                &[("class", "method")],
-                &format!("{}; all charts of this group have the same axes.", part.title),
-            );
+    // The charts of two write caches stand side by side, each above its numbers.
+    let of_caches = several && parts.iter().all(|part| part.cache.is_some());
+    let draw = |m: &mut Markup| {
+        for (number, part) in (1..).zip(&parts) {
+            let id = if several { format!("{id}-{number}") } else { id.to_owned() };
+            let title = if several { format!("{} {}", panel.question, part.title) } else { panel.question.clone() };
+            let numbers = table::of_lines(&part.lines);
+            let chart = |m: &mut Markup| {
+                if several {
+                    let words = format!("{}; all charts of this group have the same axes.", part.title);
+                    m.text("p", &[("class", "method")], &words);
+                }
+                let class = if of_caches { "side" } else { "pair" };
+                pair(m, class, &numbers, |m| lines::draw(m, part, &ranges, key, &title, &id));
+            };
+            if of_caches {
+                m.inside("div", &[], chart);
+            } else {
+                chart(m);
+            }
         }
-        let numbers = table::of_lines(&part.lines);
-        pair(m, &numbers, |m| line_chart::draw(m, &part.lines, &ranges, key, &title, &id));
+    };
+    if of_caches {
+        m.inside("div", &[("class", "sides")], draw);
+    } else {
+        draw(m);
     }
 }
 
@@ -214,9 +232,9 @@ fn shared(all: &LineChart, panel: &Panel, section: &ReportSection) -> Option<Ran
     line_chart::ranges(&group)
 }
 
-/// A chart with its table next to it.
-fn pair(m: &mut Markup, numbers: &ReportTable, chart: impl FnOnce(&mut Markup) -> Vec<String>) {
-    m.inside("div", &[("class", "pair")], |m| {
+/// A chart with its table next to it, or below it in the class `side`.
+fn pair(m: &mut Markup, class: &'static str, numbers: &ReportTable, chart: impl FnOnce(&mut Markup) -> Vec<String>) {
+    m.inside("div", &[("class", class)], |m| {
         m.inside("figure", &[], |m| {
             let mut notes = Vec::new();
             m.inside(
@@ -243,7 +261,8 @@ fn bottom(m: &mut Markup, review: &Review) {
     facts(m, "Words", &review.glossary);
     m.text("h2", &[], "How to read this");
     let mut colours =
-        "Colour is the level of an array, the same in every chart; dashes and marks are its number of drives."
+        "Colour is the level of an array, the mark its number of drives, a solid line write-back and a dashed one \
+         write-through where both are compared: the same in every chart of every report."
             .to_owned();
     if any_point(review, |point| point.runs > 1 || point.low < point.high) {
         colours.push_str(
@@ -254,14 +273,14 @@ fn bottom(m: &mut Markup, review: &Review) {
     if any_point(review, |point| point.unsteady) {
         colours.push_str(
             " A hollow mark or bar, and a dagger in a table, is a result whose load was still changing when it was \
-             measured: answers are made from the others where there are any.",
+             measured: answers are made from the others.",
         );
     }
     let lines = [
         colours.as_str(),
-        "Fine dotted lines are what perfect scaling would give, dash-dotted lines what a part cannot exceed. In \
-         tables of ratios an upward triangle on blue is better than 1, a downward triangle on red is worse; what \
-         is shown as 1.0 has neither.",
+        "Fine dotted lines are what single drives would make together (perfect scaling), dash-dotted lines what a part \
+         cannot exceed. In tables of ratios an upward triangle on blue is better than 1, a downward triangle on red is \
+         worse; what is shown as 1.0 has neither.",
     ];
     lines.iter().for_each(|line| m.text("p", &[], line));
 }

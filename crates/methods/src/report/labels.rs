@@ -28,10 +28,16 @@ pub fn width(text: &str, size: f64) -> f64 {
 /// A label, cut to [`LABEL_LETTERS_MAX`] letters.
 #[must_use]
 pub fn cut(text: &str) -> String {
-    if text.chars().count() <= LABEL_LETTERS_MAX {
+    cut_to(text, LABEL_LETTERS_MAX)
+}
+
+/// A label, cut to this number of letters.
+#[must_use]
+pub fn cut_to(text: &str, letters_max: usize) -> String {
+    if text.chars().count() <= letters_max {
         return text.to_owned();
     }
-    let head: String = text.chars().take(LABEL_LETTERS_MAX - 3).collect();
+    let head: String = text.chars().take(letters_max - 3).collect();
     format!("{}...", head.trim_end())
 }
 

@@ -1,13 +1,15 @@
-//! Line charts: lines with their names at the ends, spread as bands, thin guides for ideals and limits.
+//! Line charts: lines with their names at one end, spread as bands, thin guides for ideals and limits.
 //!
-//! Whatever the data are, nothing is drawn outside the canvas, and no name covers another.
+//! The names stand at the end where the lines are farther apart. Whatever the data are, nothing is drawn outside the
+//! canvas, and no name covers another.
 
 use super::data::{Better, ChartAxis, Guide, GuideKind, LineChart, Mark, Point, Scale, Series, Unit};
 use super::format::{bytes_tick, drawable, tick, value};
-use super::labels::{apart, cut, width, LETTERS, LINE_HEIGHT};
+use super::labels::{apart, cut, cut_to, width, LETTERS, LINE_HEIGHT};
 use super::markup::{px, Markup};
 use super::scale::{range_x, range_y, ScaleMapping};
-use super::style::StyleKey;
+use super::split::SplitPart;
+use super::style::{mark, StyleKey};
 use super::LINES_MAX;
 
 /// Width of a chart in pixels; a page has room for a table next to it.
@@ -21,6 +23,8 @@ const LEADER: f64 = 20.0;
 const TICK_GAP: f64 = 5.0;
 /// Maximum number of guides in one chart.
 pub const GUIDES_MAX: usize = 4;
+/// Maximum number of letters in the name of a guide.
+const GUIDE_LETTERS_MAX: usize = 30;
 /// A guide extends the range of y to at most this multiple of the data. A higher guide leaves the chart at the top.
 const GUIDE_STRETCH: f64 = 1.5;
 /// A series with more points has no marks.
@@ -84,7 +88,50 @@ pub fn axis_name(axis: &ChartAxis) -> String {
     format!("{}{unit}{log}{better}", axis.name)
 }
 
-/// A name at the right edge, and the end of its line.
+/// The names stand at the left if they are closer to their lines there by this factor.
+const LEFT_GAIN: f64 = 2.0;
+/// Names that are farther from their lines than this on average, in pixels, may stand at the left.
+const FAR: f64 = 4.0;
+
+/// The end of the lines at which their names stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameSide {
+    Left,
+    Right,
+}
+
+impl NameSide {
+    /// One of several points in the order of x: the one whose name stands here.
+    fn of<T>(self, points: &[T]) -> Option<&T> {
+        match self {
+            Self::Left => points.first(),
+            Self::Right => points.last(),
+        }
+    }
+
+    /// The side where names are closer to their lines. On the other side stand the numbers of the y axis.
+    fn choose(lines: &LineChart, y: &ScaleMapping) -> Self {
+        let moved = |side: Self| {
+            let ends = lines.series.iter().filter_map(|series| Some(y.place(side.of(&shown(series, lines))?.y)));
+            let ends: Vec<f64> = ends.collect();
+            let places = name_places(&ends);
+            ends.iter().zip(places).map(|(end, place)| (end - place).abs()).sum::<f64>() / ends.len().max(1) as f64
+        };
+        let (left, right) = (moved(Self::Left), moved(Self::Right));
+        if right > FAR && left * LEFT_GAIN < right {
+            Self::Left
+        } else {
+            Self::Right
+        }
+    }
+}
+
+/// The heights of names near those of their lines. The numbers of the x axis are below the plot.
+fn name_places(wanted: &[f64]) -> Vec<f64> {
+    apart(wanted, TOP - LINE_HEIGHT / 2.0, Frame::LOW)
+}
+
+/// A name, and the end of its line.
 struct Tag {
     text: String,
     class: String,
@@ -98,6 +145,7 @@ struct Tag {
 struct Frame {
     left: f64,
     right: f64,
+    names: NameSide,
     x: ScaleMapping,
     y: ScaleMapping,
 }
@@ -110,14 +158,18 @@ impl Frame {
         let widest =
             |texts: &mut dyn Iterator<Item = String>| texts.map(|text| width(&text, LETTERS)).fold(0.0_f64, f64::max);
         let ticks = widest(&mut y.ticks(&[]).into_iter().map(|at| axis_tick(&lines.y, at)));
+        let side = NameSide::choose(lines, &y);
         let names = lines.series.iter().map(|series| cut(&series.subject.to_string()));
-        let guides = guides(lines).into_iter().take(GUIDES_MAX).map(|guide| cut(&label(guide, ranges)));
+        let guides = guides(lines).into_iter().take(GUIDES_MAX).map(|guide| label(guide, ranges, side));
         // Names are bold, and bold letters are wider.
-        let names = widest(&mut names.chain(guides)) * 1.08;
+        let names = (widest(&mut names.chain(guides)) * 1.08 + LEADER + 4.0).clamp(40.0, 330.0);
         // On a narrow screen the ticks have letters of 14 pixels in place of 12.
-        let left = (ticks * 14.0 / 12.0 + 7.0).clamp(30.0, 160.0);
-        let right = CANVAS_WIDTH - (names + LEADER + 4.0).clamp(40.0, 330.0);
-        Self { left, right, x: ScaleMapping::new(lines.x.scale, ranges.x, (left, right)), y }
+        let ticks = (ticks * 14.0 / 12.0 + 7.0).clamp(30.0, 160.0);
+        let (left, right) = match side {
+            NameSide::Left => (names, CANVAS_WIDTH - ticks),
+            NameSide::Right => (ticks, CANVAS_WIDTH - names),
+        };
+        Self { left, right, names: side, x: ScaleMapping::new(lines.x.scale, ranges.x, (left, right)), y }
     }
 
     fn at(&self, point: &Point) -> (f64, f64) {
@@ -126,7 +178,8 @@ impl Frame {
 }
 
 /// Draws at most [`LINES_MAX`] lines. Returns sentences about lines that could not be drawn.
-pub fn draw(m: &mut Markup, lines: &LineChart, ranges: &Ranges, key: &StyleKey, title: &str, id: &str) -> Vec<String> {
+pub fn draw(m: &mut Markup, part: &SplitPart, ranges: &Ranges, key: &StyleKey, title: &str, id: &str) -> Vec<String> {
+    let lines = &part.lines;
     assert!(lines.series.len() <= LINES_MAX, "a chart with {} lines; split it", lines.series.len());
     let frame = Frame::new(lines, ranges);
     let mut notes = Vec::new();
@@ -147,7 +200,7 @@ pub fn draw(m: &mut Markup, lines: &LineChart, ranges: &Ranges, key: &StyleKey, 
             }
         }
         for series in &lines.series {
-            draw_series(m, series, lines, &frame, key, &mut tags, &mut notes);
+            draw_series(m, series, part, &frame, key, &mut tags, &mut notes);
         }
         draw_tags(m, &tags, &frame);
     });
@@ -164,8 +217,12 @@ fn grid(m: &mut Markup, lines: &LineChart, frame: &Frame) {
     for at in frame.y.ticks(&[]) {
         let y = frame.y.place(at);
         m.empty("path", &[("class", "grid"), ("d", &format!("M{} {}H{}", px(frame.left), px(y), px(frame.right)))]);
-        let (x, y) = (px(frame.left - 6.0), px(y + 4.0));
-        m.text("text", &[("class", "quiet"), ("x", &x), ("y", &y), ("text-anchor", "end")], &axis_tick(&lines.y, at));
+        let (x, anchor) = match frame.names {
+            NameSide::Left => (frame.right + 6.0, "start"),
+            NameSide::Right => (frame.left - 6.0, "end"),
+        };
+        let (x, y) = (px(x), px(y + 4.0));
+        m.text("text", &[("class", "quiet"), ("x", &x), ("y", &y), ("text-anchor", anchor)], &axis_tick(&lines.y, at));
     }
     let zero = frame.y.place(0.0);
     let base = if lines.y.scale == Scale::Linear { zero } else { Frame::LOW };
@@ -242,18 +299,15 @@ fn guides(lines: &LineChart) -> Vec<&Guide> {
     kept
 }
 
-/// Does a guide leave the chart at the top before its end?
-fn leaves(guide: &Guide, ranges: &Ranges) -> bool {
-    guide.corners.len() > 1 && guide.corners.last().is_some_and(|last| last.1 > ranges.y.1)
+/// Does a guide leave the chart at the top before the end that has its name?
+fn leaves(guide: &Guide, ranges: &Ranges, side: NameSide) -> bool {
+    guide.corners.len() > 1 && side.of(&guide.corners).is_some_and(|end| end.1 > ranges.y.1)
 }
 
 /// The name of a guide in the chart.
-fn label(guide: &Guide, ranges: &Ranges) -> String {
-    if leaves(guide, ranges) {
-        format!("{}, above", guide.label)
-    } else {
-        guide.label.clone()
-    }
+fn label(guide: &Guide, ranges: &Ranges, side: NameSide) -> String {
+    let above = if leaves(guide, ranges, side) { ", above" } else { "" };
+    cut_to(&format!("{}{above}", guide.label), GUIDE_LETTERS_MAX)
 }
 
 /// Draws a guide. Returns false if it is completely outside the chart.
@@ -273,12 +327,13 @@ fn draw_guide(
         }
     }
     let pieces: Vec<_> = corners.windows(2).filter_map(|pair| clip(pair[0], pair[1], frame)).collect();
-    let Some(&(_, end)) = pieces.last() else { return false };
+    let Some(&(start, end)) = frame.names.of(&pieces) else { return false };
+    let end = if frame.names == NameSide::Left { start } else { end };
     let path: String =
         pieces.iter().map(|(a, b)| format!("M{} {}L{} {}", px(a.0), px(a.1), px(b.0), px(b.1))).collect();
     let class = if guide.kind == GuideKind::Ideal { "ideal" } else { "limit" };
     m.empty("path", &[("class", class), ("d", &path)]);
-    let (text, led) = (cut(&label(guide, ranges)), !leaves(guide, ranges));
+    let (text, led) = (label(guide, ranges, frame.names), !leaves(guide, ranges, frame.names));
     tags.push(Tag { text, class: "quiet".into(), end, led });
     true
 }
@@ -308,32 +363,32 @@ fn clip(a: Place, b: Place, frame: &Frame) -> Option<(Place, Place)> {
 fn draw_series(
     m: &mut Markup,
     series: &Series,
-    lines: &LineChart,
+    part: &SplitPart,
     frame: &Frame,
     key: &StyleKey,
     tags: &mut Vec<Tag>,
     notes: &mut Vec<String>,
 ) {
-    let name = series.subject.to_string();
+    let (name, lines) = (series.subject.to_string(), &part.lines);
     let all = shown(series, lines);
     let lost = series.points.len() - all.len();
     if lost > 0 {
         notes.push(format!("{name}: {lost} of {} results cannot be drawn on this scale.", series.points.len()));
     }
-    let Some(last) = all.last() else {
+    let Some(end) = frame.names.of(&all) else {
         if lost == 0 {
             notes.push(format!("{name} has no results here."));
         }
         return;
     };
     let class = format!("c-{}", series.subject.level.word());
-    tags.push(Tag { text: cut(&name), class: format!("tag {class}"), end: frame.at(last), led: true });
+    tags.push(Tag { text: cut(&name), class: format!("tag {class}"), end: frame.at(end), led: true });
     let points = thinned(&all, frame);
     m.inside("g", &[("class", &class)], |m| {
         m.text("title", &[], &name);
         if series.mark == Mark::Line {
             for run in runs(&points, series) {
-                draw_line(m, run, frame, key.dash(&series.subject));
+                draw_line(m, run, frame, key.dash(&series.subject, part.cache));
             }
         } else {
             points.iter().for_each(|point| whisker(m, point, frame));
@@ -344,7 +399,7 @@ fn draw_series(
         for point in points.iter().filter(|point| marked || point.unsteady) {
             m.inside("g", &[], |m| {
                 m.text("title", &[], &title_of(&name, point, lines));
-                key.mark(m, &series.subject, frame.at(point), point.unsteady);
+                mark(m, series.subject.members, frame.at(point), point.unsteady);
             });
         }
     });
@@ -431,16 +486,19 @@ fn whisker(m: &mut Markup, point: &Point, frame: &Frame) {
 /// Draws the names at the ends of lines, without overlap, each with a stroke to its line.
 fn draw_tags(m: &mut Markup, tags: &[Tag], frame: &Frame) {
     let wanted: Vec<f64> = tags.iter().map(|tag| tag.end.1).collect();
-    // The numbers of the x axis are below the plot.
-    let places = apart(&wanted, TOP - LINE_HEIGHT / 2.0, Frame::LOW);
-    for (tag, y) in tags.iter().zip(places) {
-        let edge = frame.right;
+    let (edge, outwards, anchor) = match frame.names {
+        NameSide::Left => (frame.left, -1.0, "end"),
+        NameSide::Right => (frame.right, 1.0, "start"),
+    };
+    for (tag, y) in tags.iter().zip(name_places(&wanted)) {
         if tag.led {
-            let start = px((tag.end.0 + 5.0).min(edge));
-            let path = format!("M{start} {}H{}L{} {}", px(tag.end.1), px(edge + 5.0), px(edge + LEADER - 4.0), px(y));
+            let start = tag.end.0 + 5.0 * outwards;
+            let start = px(if outwards > 0.0 { start.min(edge) } else { start.max(edge) });
+            let (bend, stop) = (px(edge + 5.0 * outwards), px(edge + (LEADER - 4.0) * outwards));
+            let path = format!("M{start} {}H{bend}L{stop} {}", px(tag.end.1), px(y));
             m.empty("path", &[("class", "leader"), ("d", &path)]);
         }
-        let (x, y) = (px(edge + LEADER), px(y + 4.0));
-        m.text("text", &[("class", &tag.class), ("x", &x), ("y", &y)], &tag.text);
+        let (x, y) = (px(edge + LEADER * outwards), px(y + 4.0));
+        m.text("text", &[("class", &tag.class), ("x", &x), ("y", &y), ("text-anchor", anchor)], &tag.text);
     }
 }

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! All parts except [`assemble`] read [`data::Review`] and nothing else. They must never measure, guess a number or
-//! load anything from elsewhere. The rules of the charts: at most [`LINES_MAX`] lines, each named at its end; colour by
-//! level, dashes and marks by member count, the same in the whole report; linear axes of y begin at zero, logarithmic
-//! ones say so; one chart answers one question, with the answer above it and the numbers next to it.
+//! load anything from elsewhere. The rules of the charts: all arrays of a write cache in one chart, up to [`LINES_MAX`],
+//! each named at an end of its line; colour by level, mark by member count, dashes by write cache, the same in every
+//! report; linear axes of y begin at zero, logarithmic ones say so; one chart answers one question, with the answer above
+//! it and the numbers next to it.
 
 pub mod assemble;
 pub mod data;
@@ -31,5 +32,5 @@ mod table;
 
 pub use html_page::{is_report, render, MARK_BYTES_MAX};
 
-/// Maximum number of lines in one chart; more are difficult to distinguish.
-pub const LINES_MAX: usize = 5;
+/// Maximum number of lines in one chart: the height has room for their names, and for those of the guides.
+pub const LINES_MAX: usize = 12;

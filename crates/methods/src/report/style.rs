@@ -1,30 +1,74 @@
-//! The style of a subject in a whole report: its level determines the colour, its member count and variant determine
-//! dashes and marks.
+//! The style of a subject: its level determines the colour, its member count the mark, its write cache the line. All
+//! three are the same in every chart of every report. If arrays of one report differ in something else, too, dashes show
+//! that.
 //!
 //! The colours differ in lightness as well as in hue, so that readers with colour blindness can distinguish them. Their
 //! contrast with the background, light and dark, is at least 4.5 to 1 (WCAG 2.2, 1.4.3).
 
-use super::data::{Chart, Level, ReportSubject, Review};
+use super::data::{Chart, Level, ReportSubject, Review, WriteCache};
+use super::format::capital;
 use super::markup::{px, Markup};
 
-/// Dashes, beginning with the most common member count. Empty: a solid line.
-const DASHES: [&str; 6] = ["", "9 4", "3 3", "12 4 3 4", "6 3 2 3 2 3", "1.5 3.5"];
-/// Marks from this index on are crosses, which have no inside.
-const CROSSES: usize = 4;
+/// Dashes of the other differences, after the first one.
+const OTHER_DASHES: [&str; 3] = ["3 3", "6 3 2 3 2 3", "1.5 3.5"];
 /// Half of the width of a mark, pixels.
 const MARK: f64 = 3.6;
-/// Length of the sample in the key, pixels.
-const SAMPLE: f64 = 46.0;
+/// Length of the sample of a line in the key, pixels.
+const LINE_SAMPLE: f64 = 46.0;
+/// Width of the sample of a mark in the key, pixels.
+const MARK_SAMPLE: f64 = 14.0;
 
-/// The levels, member counts and variants in a report, in the order of their styles: many members first, no variant
-/// first.
+/// The form of a mark.
+enum MarkForm {
+    Circle,
+    /// Corners, in half widths.
+    Closed(&'static [(f64, f64)]),
+    /// Strokes, in half widths. They have no inside.
+    Open(&'static [[(f64, f64); 2]]),
+}
+
+/// The mark of each member count; another count has the mark of the next lower one.
+const MARKS: [(u16, MarkForm); 12] = [
+    (1, MarkForm::Circle),
+    (2, MarkForm::Closed(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)])),
+    (3, MarkForm::Closed(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)])),
+    (4, MarkForm::Closed(&[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)])),
+    (5, MarkForm::Closed(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)])),
+    (6, MarkForm::Open(&[[(-1.0, -1.0), (1.0, 1.0)], [(-1.0, 1.0), (1.0, -1.0)]])),
+    (7, MarkForm::Open(&[[(-1.3, 0.0), (1.3, 0.0)], [(0.0, -1.3), (0.0, 1.3)]])),
+    (8, MarkForm::Open(&[[(0.0, -1.3), (0.0, 1.3)], [(-1.15, -0.65), (1.15, 0.65)], [(-1.15, 0.65), (1.15, -0.65)]])),
+    (10, MarkForm::Closed(&[(-1.0, -1.1), (1.0, -1.1), (-1.0, 1.1), (1.0, 1.1)])),
+    (12, MarkForm::Closed(&[(-1.1, -1.0), (-1.1, 1.0), (1.1, -1.0), (1.1, 1.0)])),
+    (16, MarkForm::Closed(&[(1.15, 0.0), (-0.85, 1.1), (-0.85, -1.1)])),
+    (24, MarkForm::Closed(&[(-1.15, 0.0), (0.85, 1.1), (0.85, -1.1)])),
+];
+
+/// Draws the mark of a member count. The mark is hollow if the result was not steady. Strokes cannot be hollow, so a
+/// circle replaces them.
+pub fn mark(m: &mut Markup, members: u16, (x, y): (f64, f64), hollow: bool) {
+    let dot = if hollow { "hollow" } else { "dot" };
+    let at = |(dx, dy): &(f64, f64)| format!("{} {}", px(x + dx * MARK), px(y + dy * MARK));
+    let known = MARKS.iter().rev().find(|(least, _)| *least <= members);
+    let (class, path) = match known.map_or(&MarkForm::Circle, |(_, form)| form) {
+        MarkForm::Closed(corners) => (dot, format!("M{}Z", corners.iter().map(at).collect::<Vec<_>>().join("L"))),
+        MarkForm::Open(strokes) if !hollow => {
+            ("cross", strokes.iter().map(|[from, to]| format!("M{}L{}", at(from), at(to))).collect())
+        }
+        MarkForm::Circle | MarkForm::Open(_) => {
+            return m.empty("circle", &[("class", dot), ("cx", &px(x)), ("cy", &px(y)), ("r", "3.4")]);
+        }
+    };
+    m.empty("path", &[("class", class), ("d", &path)]);
+}
+
+/// The levels, member counts, write caches and other differences in a report, in the order of the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyleKey {
     levels: Vec<Level>,
     members: Vec<u16>,
-    variants: Vec<String>,
-    /// Member counts and the variants that occur with them.
-    pairs: Vec<(usize, usize)>,
+    caches: Vec<WriteCache>,
+    /// Differences other than the write cache; the first one, often none, has no dashes.
+    others: Vec<String>,
 }
 
 impl StyleKey {
@@ -32,119 +76,94 @@ impl StyleKey {
     #[must_use]
     pub fn of(review: &Review) -> Self {
         let mut key = Self::default();
-        let mut subjects: Vec<&ReportSubject> = Vec::new();
         for panel in review.sections.iter().flat_map(|section| &section.panels) {
             match &panel.chart {
-                Chart::Lines(lines) => subjects.extend(lines.series.iter().map(|series| &series.subject)),
-                Chart::Bars(bars) => subjects.extend(bars.bars.iter().map(|bar| &bar.subject)),
+                Chart::Lines(lines) => lines.series.iter().for_each(|series| key.see(&series.subject)),
+                Chart::Bars(bars) => bars.bars.iter().for_each(|bar| key.levels.push(bar.subject.level)),
                 Chart::Heat(_) => (),
             }
         }
-        subjects.iter().for_each(|subject| key.see(subject));
         let rows = review.sections.iter().flat_map(|section| &section.tables).flat_map(|table| &table.rows);
         key.levels.extend(rows.filter_map(|row| row.level));
         key.levels.sort_unstable();
         key.levels.dedup();
-        key.members.sort_unstable_by(|a, b| b.cmp(a));
+        key.members.sort_unstable();
         key.members.dedup();
-        key.variants.sort_unstable();
-        key.variants.dedup();
-        let mut pairs: Vec<_> = subjects.into_iter().filter(|one| !plain(one)).map(|one| key.pair(one)).collect();
-        pairs.sort_unstable_by_key(|&(members, variant)| (variant, members));
-        pairs.dedup();
-        key.pairs = pairs;
+        key.caches.sort_unstable();
+        key.caches.dedup();
+        key.others.sort_unstable();
+        key.others.dedup();
         key
     }
 
     fn see(&mut self, subject: &ReportSubject) {
         self.levels.push(subject.level);
-        if !plain(subject) {
-            self.members.push(subject.members);
-            self.variants.push(subject.variant.to_string());
-        }
+        self.members.push(subject.members);
+        self.caches.extend(subject.variant.cache());
+        self.others.push(subject.variant.without_cache().to_string());
     }
 
-    fn pair(&self, subject: &ReportSubject) -> (usize, usize) {
-        let members = self.members.iter().position(|&known| known == subject.members);
-        let variant = self.variants.iter().position(|known| *known == subject.variant.to_string());
-        (members.unwrap_or(0), variant.unwrap_or(0))
-    }
-
-    /// The `stroke-dasharray` of a subject's line. The member count selects it, and the variant shifts the choice.
+    /// The `stroke-dasharray` of a subject's line, in the chart of a write cache or with its own.
     #[must_use]
-    pub fn dash(&self, subject: &ReportSubject) -> &'static str {
-        if plain(subject) {
-            return DASHES[0];
+    pub fn dash(&self, subject: &ReportSubject, cache: Option<WriteCache>) -> &'static str {
+        let other = subject.variant.without_cache().to_string();
+        match self.others.iter().position(|known| *known == other) {
+            None | Some(0) => cache.or_else(|| subject.variant.cache()).map_or("", of_cache),
+            Some(place) => OTHER_DASHES[(place - 1) % OTHER_DASHES.len()],
         }
-        let (members, variant) = self.pair(subject);
-        DASHES[(members + variant) % DASHES.len()]
     }
 
-    /// Draws a subject's mark, which depends on its member count. The mark is hollow if the result was not steady. A
-    /// cross cannot be hollow, so a circle replaces it.
-    pub fn mark(&self, m: &mut Markup, subject: &ReportSubject, (x, y): (f64, f64), hollow: bool) {
-        let number = self.pair(subject).0 % DASHES.len();
-        let dot = if hollow { "hollow" } else { "dot" };
-        if plain(subject) || (hollow && number >= CROSSES) {
-            return m.empty("circle", &[("class", dot), ("cx", &px(x)), ("cy", &px(y)), ("r", "3.4")]);
-        }
-        let at = |dx: f64, dy: f64| format!("{} {}", px(x + dx * MARK), px(y + dy * MARK));
-        let closed = |corners: &[(f64, f64)]| {
-            let corners: Vec<String> = corners.iter().map(|&(dx, dy)| at(dx, dy)).collect();
-            format!("M{}Z", corners.join("L"))
-        };
-        let (class, path) = match number {
-            0 => (dot, closed(&[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)])),
-            1 => (dot, closed(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)])),
-            2 => (dot, closed(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)])),
-            3 => (dot, closed(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)])),
-            4 => ("cross", format!("M{}L{}M{}L{}", at(-1.0, -1.0), at(1.0, 1.0), at(-1.0, 1.0), at(1.0, -1.0))),
-            _ => ("cross", format!("M{}L{}M{}L{}", at(-1.3, 0.0), at(1.3, 0.0), at(0.0, -1.3), at(0.0, 1.3))),
-        };
-        m.empty("path", &[("class", class), ("d", &path)]);
-    }
-
-    /// The legend of the colours, dashes and marks of this report.
+    /// The legend of the colours, marks and dashes of this report.
     pub fn draw(&self, m: &mut Markup) {
         if self.levels.is_empty() {
             return;
         }
-        m.inside("ul", &[("class", "key"), ("aria-label", "Colours, dashes and marks")], |m| {
+        m.inside("ul", &[("class", "key"), ("aria-label", "Colours, marks and dashes")], |m| {
             for &level in &self.levels {
                 m.inside("li", &[], |m| {
                     patch(m, level);
                     m.words(level.title());
                 });
             }
-            for &(members, variant) in &self.pairs {
-                m.inside("li", &[], |m| self.sample(m, self.members[members], &self.variants[variant]));
+            for &members in &self.members {
+                let words = if members == 1 { "1 drive".to_owned() } else { format!("{members} drives") };
+                let middle = (MARK_SAMPLE / 2.0, 6.0);
+                sample(m, MARK_SAMPLE, &words, |m| mark(m, members, middle, false));
+            }
+            let line = |m: &mut Markup, words: &str, dash: &str| {
+                let path = format!("M1 6L{} 6", px(LINE_SAMPLE - 1.0));
+                let style = [("class", "line"), ("d", &*path), ("stroke-dasharray", dash)];
+                let shown = if dash.is_empty() { 2 } else { 3 };
+                sample(m, LINE_SAMPLE, words, |m| m.empty("path", &style[..shown]));
+            };
+            self.caches.iter().for_each(|cache| line(m, &capital(cache.words()), of_cache(*cache)));
+            if self.others.len() > 1 {
+                for other in self.others.iter().filter(|words| !words.is_empty()) {
+                    line(m, other, self.dash(&ReportSubject::new(Level::Raid0, 2).variant(other.as_str()), None));
+                }
             }
         });
     }
+}
 
-    fn sample(&self, m: &mut Markup, members: u16, variant: &str) {
-        let view = format!("0 0 {} 12", px(SAMPLE));
-        let subject = ReportSubject::new(Level::Raid0, members).variant(variant);
-        let frame = [
-            ("viewBox", view.as_str()),
-            ("width", &px(SAMPLE)),
-            ("height", "12"),
-            ("class", "c-none"),
-            ("aria-hidden", "true"),
-        ];
-        m.inside("svg", &frame, |m| {
-            let path = format!("M1 6L{} 6", px(SAMPLE - 1.0));
-            m.empty("path", &[("class", "line"), ("d", &path), ("stroke-dasharray", self.dash(&subject))]);
-            self.mark(m, &subject, (SAMPLE / 2.0, 6.0), false);
-        });
-        let drives = if members == 1 { "1 drive".to_owned() } else { format!("{members} drives") };
-        m.words(&if variant.is_empty() { drives } else { format!("{drives}, {variant}") });
+/// The dashes of a write cache.
+const fn of_cache(cache: WriteCache) -> &'static str {
+    match cache {
+        WriteCache::Back => "",
+        WriteCache::Through => "9 4",
+        WriteCache::Journal => "12 4 3 4",
     }
 }
 
-/// Is the subject a single drive without a variant? It always has a solid line with circles.
-fn plain(subject: &ReportSubject) -> bool {
-    subject.level == Level::Single && subject.variant.is_empty()
+/// An entry of the key: a drawing in a frame of this width, and its meaning.
+fn sample(m: &mut Markup, width: f64, words: &str, draw: impl FnOnce(&mut Markup)) {
+    m.inside("li", &[], |m| {
+        let (view, width) = (format!("0 0 {} 12", px(width)), px(width));
+        let frame =
+            [("viewBox", &*view), ("width", &*width), ("height", "12"), ("class", "c-none"), ("aria-hidden", "true")];
+        m.inside("svg", &frame, draw);
+        m.words(words);
+    });
 }
 
 /// A patch of a level's colour.
@@ -179,6 +198,8 @@ ul.key li{display:flex;align-items:center;gap:.4rem}nav ol{padding-left:1.4rem;m
 .patch{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;background:var(--c);margin-right:.4rem;\
 vertical-align:-.06rem}ul.key .patch{margin:0}\n\
 .pair{display:grid;grid-template-columns:minmax(0,680px) minmax(0,1fr);gap:.5rem 1.5rem;align-items:start}\n\
+.sides{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:.5rem 1.5rem;align-items:start}\n\
+.tables{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:start}.tables>div{min-width:0;max-width:100%}\n\
 figure{margin:.4rem 0}.scroll{overflow-x:auto}svg.chart{display:block;width:100%;min-width:34rem;max-width:680px;\
 height:auto}svg.bars{min-width:0;max-width:460px}\n\
 table{border-collapse:collapse;font-size:.8125rem;line-height:1.35;margin:.5rem 0;font-variant-numeric:tabular-nums}\n\
@@ -198,14 +219,15 @@ dt{color:var(--soft)}dd{margin:0}\n\
 svg text{font:12px system-ui,'Segoe UI','DejaVu Sans',Arial,sans-serif;fill:var(--ink)}svg .quiet{fill:var(--soft)}\n\
 .grid{stroke:var(--grid);stroke-width:1}.axis{stroke:var(--soft);stroke-width:1}.line{fill:none;stroke:var(--c);\
 stroke-width:2.2;stroke-linejoin:round}.band{fill:var(--c);opacity:.17}.dot,.bar{fill:var(--c)}.hollow{fill:var(--paper);\
-stroke:var(--c);stroke-width:1.6}.cross,.whisker{fill:none;\
+stroke:var(--c);stroke-width:1.6}.through{fill-opacity:.35;stroke:var(--c);stroke-width:1.4;\
+stroke-dasharray:5 3}.cross,.whisker{fill:none;\
 stroke:var(--c);stroke-width:1.8}.reach{fill:none;stroke:var(--ink);stroke-width:1.4}.leader{fill:none;stroke:var(--soft);\
 stroke-width:.8}.ideal,.limit{fill:none;stroke:var(--soft);stroke-width:1.3}.ideal{stroke-dasharray:2 4}\
 .limit{stroke-dasharray:10 3 2 3}svg .tag{fill:var(--c);font-weight:600}\n\
 .c-none{--c:var(--ink)}.c-single{--c:var(--single)}.c-jbod{--c:var(--jbod)}.c-linear{--c:var(--linear)}\
 .c-raid0{--c:var(--raid0)}.c-raid1{--c:var(--raid1)}.c-raid1e{--c:var(--raid1e)}.c-raid10{--c:var(--raid10)}\
 .c-raid5{--c:var(--raid5)}.c-raid50{--c:var(--raid50)}.c-raid6{--c:var(--raid6)}.c-raid60{--c:var(--raid60)}\n\
-@media (max-width:1000px){.pair{grid-template-columns:minmax(0,1fr)}}\n\
+@media (max-width:1000px){.pair,.sides{grid-template-columns:minmax(0,1fr)}}\n\
 @media (max-width:640px){svg.chart{min-width:0}svg.chart:not(.bars) .quiet{font-size:14px}}\n\
 @media (max-width:500px){dl{grid-template-columns:minmax(0,1fr)}dd{margin-bottom:.4rem}}\n\
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--rule:#bbb;--grid:#ddd;--shade:#fff;\
@@ -214,6 +236,6 @@ stroke-width:.8}.ideal,.limit{fill:none;stroke:var(--soft);stroke-width:1.3}.ide
 --up1:#e3eefa;--up2:#c4dcf5;--up3:#9cc3ee;--up:#08335c;--down1:#fdeae7;--down2:#f9d0c9;--down3:#f2aba0;--down:#6e1206;\
 --h1:#e8eef5;--h2:#c6d6e8;--h3:#93b3d3;--h4:#41729f;--h5:#1d4e7c;--hi:#fff}\
 body{max-width:none;padding:0;font-size:10.5pt}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}\
-nav,a.here,.skip{display:none}a{text-decoration:none}.pair{display:block}.scroll{overflow:visible}svg.chart{min-width:0;\
+nav,a.here,.skip{display:none}a{text-decoration:none}.pair,.sides,.tables{display:block}.scroll{overflow:visible}svg.chart{min-width:0;\
 max-width:150mm}figure,svg,tr,h2,h3,.answer,ul.findings li{break-inside:avoid}h2,h3,.answer,caption,.method\
 {break-after:avoid}}\n";

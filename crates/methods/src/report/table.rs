@@ -105,7 +105,12 @@ pub fn of_bars(bars: &Bars) -> ReportTable {
     let best = order.first().map_or(f64::NAN, |bar| bar.value.y);
     let rows = order.into_iter().map(|bar| {
         let share = if best == 0.0 { f64::NAN } else { bar.value.y / best * 100.0 };
-        let share = if share.is_finite() { format!("{} %", number(share)) } else { MISSING.into() };
+        let share = match share.is_finite() {
+            // What was not steady has no place in the order.
+            _ if bar.value.unsteady => String::new(),
+            true => format!("{} %", number(share)),
+            false => MISSING.into(),
+        };
         let cells = vec![of_point(&bar.value), ReportCell::Text(share)];
         ReportRow { head: bar.subject.to_string(), level: Some(bar.subject.level), cells }
     });

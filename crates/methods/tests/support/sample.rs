@@ -170,7 +170,7 @@ fn sequential() -> ReportSection {
     series[1].absent.push(AbsentPoint { x: lost.x, reason: "the run was interrupted".into() });
     let guides = vec![
         Guide {
-            label: "4 x single".into(),
+            label: "ideal: 4 single drives".into(),
             kind: GuideKind::Ideal,
             subject: Some(subject("raid0x4")),
             corners: vec![(512.0, 11.0), (8192.0, 114.0), (65_536.0, 237.0), (1_048_576.0, 277.0)],

@@ -1,9 +1,10 @@
 //! Lines of results: one line for each subject, over one axis of the cells.
 
 use super::super::data::{
-    AbsentPoint, ChartAxis, Guide, GuideKind, Level, LineChart, MachinePart, Point, ReportSubject, Series,
+    AbsentPoint, ChartAxis, Guide, GuideKind, Level, LineChart, MachinePart, Point, ReportSubject, Series, WriteCache,
 };
 use super::super::findings::BUSY_LIMIT;
+use super::super::split::{by_cache, SplitPart};
 use super::figure::{subject, Figure};
 use super::CellTrial;
 use crate::cell::Ceiling;
@@ -125,44 +126,68 @@ fn measures(lines: &LineChart, asked: ChartLoad) -> Vec<(&ReportSubject, f64)> {
 }
 
 fn times_single(subject: &ReportSubject, worth: f64, corners: Vec<(f64, f64)>) -> Option<Guide> {
-    let label = format!("{worth} x single");
+    let label = format!("{}{worth} single drives", Guide::IDEAL);
     let guide = Guide { label, kind: GuideKind::Ideal, subject: Some(subject.clone()), corners };
     // With one corner the guide would be a horizontal line.
     (guide.corners.len() > 1).then_some(guide)
 }
 
+/// The ideals of the arrays of each write cache, by the single drive with that cache.
+fn of_each_cache(lines: &LineChart, ideals: impl Fn(&LineChart, Option<WriteCache>) -> Vec<Guide>) -> Vec<Guide> {
+    let of_part = |part: SplitPart| {
+        let mut guides = ideals(&part.lines, part.cache);
+        if let Some(cache) = part.cache {
+            let subjects = guides.iter_mut().filter_map(|guide| guide.subject.as_mut());
+            subjects.for_each(|subject| subject.variant.add(cache.words()));
+        }
+        guides
+    };
+    by_cache(lines).into_iter().flat_map(of_part).collect()
+}
+
 /// The figures that arrays would reach if every drive that can work were as fast as the single one under the same load.
 pub fn ideals(lines: &LineChart, asked: ChartLoad) -> Vec<Guide> {
-    let Some(single) = single(lines) else { return Vec::new() };
-    let free = || single.points.iter().filter(|point| !held_back(point));
-    let guide = |(subject, worth): (&ReportSubject, f64)| {
-        times_single(subject, worth, free().map(|point| (point.x, point.y * worth)).collect())
-    };
-    measures(lines, asked).into_iter().filter_map(guide).collect()
+    of_each_cache(lines, |lines, _| {
+        let Some(single) = single(lines) else { return Vec::new() };
+        let free = || single.points.iter().filter(|point| !held_back(point));
+        let guide = |(subject, worth): (&ReportSubject, f64)| {
+            times_single(subject, worth, free().map(|point| (point.x, point.y * worth)).collect())
+        };
+        measures(lines, asked).into_iter().filter_map(guide).collect()
+    })
 }
 
 /// The figures that arrays would reach if their drives shared the queue evenly and each were as fast as the single
 /// drive with its share. With fewer requests than drives, only as many drives work as there are requests.
 pub fn ideals_shared(lines: &LineChart, asked: ChartLoad) -> Vec<Guide> {
-    let Some(single) = single(lines) else { return Vec::new() };
-    let free = free(single);
-    let guide = |(subject, worth): (&ReportSubject, f64)| {
-        let series = lines.series.iter().find(|one| one.subject == *subject)?;
-        let corner = |x: f64| Some((x, worth * at_share(&free, x / worth)?));
-        times_single(subject, worth, series.points.iter().filter_map(|point| corner(point.x)).collect())
-    };
-    measures(lines, asked).into_iter().filter_map(guide).collect()
+    of_each_cache(lines, |lines, _| {
+        let Some(single) = single(lines) else { return Vec::new() };
+        let free = free(single);
+        let guide = |(subject, worth): (&ReportSubject, f64)| {
+            let series = lines.series.iter().find(|one| one.subject == *subject)?;
+            let corner = |x: f64| Some((x, worth * at_share(&free, x / worth)?));
+            times_single(subject, worth, series.points.iter().filter_map(|point| corner(point.x)).collect())
+        };
+        measures(lines, asked).into_iter().filter_map(guide).collect()
+    })
 }
 
-/// The ideals for a load at one queue depth, over the share of its reads. `single` gives the single drive over its
-/// queue depth at such a share. For mixes the number of drives is known only for arrays without redundancy.
-pub fn ideals_of_mixes(lines: &LineChart, depth: f64, single: impl Fn(f64) -> Option<Series>) -> Vec<Guide> {
-    let guide = |(subject, worth): (&ReportSubject, f64)| {
-        let series = lines.series.iter().find(|one| one.subject == *subject)?;
-        let corner = |x: f64| Some((x, worth * at_share(&free(&single(x)?), depth / worth)?));
-        times_single(subject, worth, series.points.iter().filter_map(|point| corner(point.x)).collect())
-    };
-    measures(lines, ChartLoad { op: None, stream: false }).into_iter().filter_map(guide).collect()
+/// The ideals for a load at one queue depth, over the share of its reads. `single` gives the single drive with a write
+/// cache over its queue depth at such a share. For mixes the number of drives is known only for arrays without
+/// redundancy.
+pub fn ideals_of_mixes(
+    lines: &LineChart,
+    depth: f64,
+    single: impl Fn(f64, Option<WriteCache>) -> Option<Series>,
+) -> Vec<Guide> {
+    of_each_cache(lines, |lines, cache| {
+        let guide = |(subject, worth): (&ReportSubject, f64)| {
+            let series = lines.series.iter().find(|one| one.subject == *subject)?;
+            let corner = |x: f64| Some((x, worth * at_share(&free(&single(x, cache)?), depth / worth)?));
+            times_single(subject, worth, series.points.iter().filter_map(|point| corner(point.x)).collect())
+        };
+        measures(lines, ChartLoad { op: None, stream: false }).into_iter().filter_map(guide).collect()
+    })
 }
 
 /// The first part of the single drive's line, in which no other part is the limit.

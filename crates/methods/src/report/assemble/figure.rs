@@ -3,6 +3,7 @@
 use super::super::data::{
     Better, ChartAxis, Evidence, Level, MachinePart, PartLoad, Point, ReportSubject, Scale, Unit,
 };
+use super::super::format::capital;
 use super::decisions::rates;
 use super::CellTrial;
 use crate::cell::{self, ArrayState, CellResult, CellSpec, PartName, Pattern};
@@ -96,7 +97,10 @@ pub fn subject(spec: &CellSpec) -> ReportSubject {
         cell::Subject::Array { .. } | cell::Subject::Single => String::new(),
         drive => drive.title(),
     };
-    ReportSubject::from(spec.subject).variant(title).different(label).different(state)
+    let mut named = ReportSubject::from(spec.subject).variant(title);
+    // The label of an array may be that of its target, its write cache, or both.
+    label.split(", ").for_each(|words| named.variant.add(words));
+    named.different(state)
 }
 
 /// A pattern as a heading.
@@ -106,9 +110,7 @@ pub fn title(pattern: &Pattern) -> String {
         Pattern::MultiThreaded => return "Multi-threaded".into(),
         _ => (),
     }
-    let name = pattern.name().replace('-', " ");
-    let mut letters = name.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    capital(&pattern.name().replace('-', " "))
 }
 
 /// The activity of the machine during the measurement of a result.

@@ -23,7 +23,8 @@ pub use test_bed::{bed, bus_words, limits};
 pub use verdict::judge;
 
 use super::data::{
-    Absent, Chart, ChartAxis, Fact, FindingKind, Panel, ReportFinding, ReportSection, Review, Scale, Unit,
+    Absent, Chart, ChartAxis, Fact, FindingKind, Panel, ReportFinding, ReportRow, ReportSection, ReportTable, Review,
+    Scale, Unit,
 };
 use super::findings;
 use crate::cell::{CellNote, CellSpec, Effort, Flag, PartName, Pattern};
@@ -102,10 +103,37 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> ReportSection {
         ReportShape::States => tables::states(&mut section, &all),
         ReportShape::Load => latency::of_given(&mut section, &all),
     }
+    section.tables = joined(section.tables);
     absences(&mut section, &all);
     warnings(&mut section, &all);
     section.how.extend(how(&all));
     section
+}
+
+/// Tables with one row of the same array and with the same columns as one table, in which each has a row.
+fn joined(tables: Vec<ReportTable>) -> Vec<ReportTable> {
+    let is_alike = |a: &ReportTable, b: &ReportTable| {
+        let alone = |table: &ReportTable| (table.rows.len() == 1).then(|| table.rows[0].head.clone());
+        alone(a).is_some()
+            && (alone(a), &a.columns, &a.formula, &a.notes) == (alone(b), &b.columns, &b.formula, &b.notes)
+    };
+    let mut groups: Vec<Vec<ReportTable>> = Vec::new();
+    for table in tables {
+        match groups.iter_mut().find(|group| is_alike(&group[0], &table)) {
+            Some(group) => group.push(table),
+            None => groups.push(vec![table]),
+        }
+    }
+    let join = |mut group: Vec<ReportTable>| {
+        if group.len() == 1 {
+            return group.remove(0);
+        }
+        let (first, array) = (group[0].clone(), group[0].rows[0].head.clone());
+        let row = |mut table: ReportTable| ReportRow { head: table.caption, ..table.rows.remove(0) };
+        let rows = group.into_iter().map(row).collect();
+        ReportTable { caption: array, corner: "test".into(), rows, ..first }
+    };
+    groups.into_iter().map(join).collect()
 }
 
 /// A report of cells that belong to no method. It has lines over the axis with most values, or a table if there is no

@@ -32,6 +32,9 @@ pub struct Rating {
     pub low: f64,
     /// Made of the highest of them.
     pub high: f64,
+    /// Was a result of which it is made not steady when it was measured?
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub unsteady: bool,
 }
 
 /// The rating of each subject that has all queue depths of a formula: its name, one of its cells, and the figure.
@@ -77,6 +80,7 @@ pub fn ratings(method: &Method, trials: &[CellTrial]) -> Vec<Rating> {
                 rating: value.y,
                 low: value.low,
                 high: value.high,
+                unsteady: value.unsteady,
             }));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::data::{
     Bar, Bars, Better, Chart, ChartAxis, Heading, LineChart, Point, ReportCell, ReportRow, ReportSection, ReportTable,
-    Scale, Series, Unit,
+    Scale, Series, Unit, WriteCache,
 };
 use super::super::findings;
 use super::curve::{
@@ -57,17 +57,20 @@ pub fn shares(section: &mut ReportSection, all: &[&CellTrial]) {
         let x = ChartAxis::new("reads", Unit::Percent, Scale::Linear);
         let mut drawn = lines(&trials, x, |spec| spec.axes.rd.map(f64::from), Figure::Iops);
         // The ceilings of bus and data path are far above the rate of such small requests, so they are not drawn.
-        drawn.guides.extend(ideals_of_mixes(&drawn, f64::from(depth), |reads| single_by_depth(all, reads)));
+        drawn
+            .guides
+            .extend(ideals_of_mixes(&drawn, f64::from(depth), |reads, cache| single_by_depth(all, reads, cache)));
         push(section, format!("How many requests at {depth} outstanding?"), Chart::Lines(drawn));
     }
 }
 
-/// The single drive over the queue depth, at one share of reads.
-fn single_by_depth(all: &[&CellTrial], reads: f64) -> Option<Series> {
+/// The single drive with a write cache over the queue depth, at one share of reads.
+fn single_by_depth(all: &[&CellTrial], reads: f64, cache: Option<WriteCache>) -> Option<Series> {
     let is_single =
         |spec: &CellSpec| spec.subject == crate::cell::Subject::Single && spec.axes.rd.map(f64::from) == Some(reads);
     let depth = |spec: &CellSpec| Some(f64::from(spec.axes.qd.unwrap_or(1)));
-    lines(&only(all, is_single), outstanding_axis(), depth, Figure::Iops).series.pop()
+    let singles = lines(&only(all, is_single), outstanding_axis(), depth, Figure::Iops).series;
+    singles.into_iter().rev().find(|single| single.subject.variant.cache() == cache)
 }
 
 /// M02, M04: rate over the size of a request, a chart for each direction.

@@ -2,7 +2,7 @@
 
 use super::super::data::{
     Bar, Bars, Chart, ChartAxis, FindingKind, Heading, Point, ReportCell, ReportFinding, ReportRow, ReportSection,
-    ReportSubject, ReportTable, Scale, Unit,
+    ReportSubject, ReportTable, Scale, Unit, WriteCache,
 };
 use super::super::findings;
 use super::super::format::{list, percent, percent_range};
@@ -25,8 +25,8 @@ const RATIO_DEPTHS: [u32; 3] = [1, 16, 256];
 /// for each of three queue depths.
 pub fn ratios(section: &mut ReportSection, all: &[&CellTrial]) {
     let name = |spec: &CellSpec| {
-        let mode = if spec.axes.cache == Some(CacheMode::WriteThrough) { "write-through" } else { "write-back" };
-        subject(spec).different(mode)
+        let is_through = spec.axes.cache == Some(CacheMode::WriteThrough);
+        subject(spec).different(if is_through { WriteCache::Through } else { WriteCache::Back }.words())
     };
     for depth in RATIO_DEPTHS {
         let trials = only(all, |spec| spec.axes.qd.unwrap_or(1) == depth);
@@ -311,9 +311,8 @@ pub fn states(section: &mut ReportSection, all: &[&CellTrial]) {
             }
         }
     }
-    let told = left.told();
-    section.answer = answer(told, &left.doubt());
-    for (name, state, low, high) in told {
+    section.answer = left.answer();
+    for (name, state, low, high) in &left.steady {
         let text = format!("{name}, {state}: {} of the healthy array's speed.", percent_range(*low, *high));
         section.findings.push(ReportFinding::new(FindingKind::Comparison, text));
     }
@@ -322,12 +321,11 @@ pub fn states(section: &mut ReportSection, all: &[&CellTrial]) {
 /// The lowest and the highest share of the healthy speed that an array keeps in a state.
 type HealthyShare = (ReportSubject, String, f64, f64);
 
-/// What arrays keep, by state.
+/// What arrays keep, by state. Results that were not steady say nothing.
 #[derive(Default)]
 struct StateShares {
     /// Shares of which both results were steady.
     steady: Vec<HealthyShare>,
-    all: Vec<HealthyShare>,
     /// Number of shares with a result that was not steady.
     unsteady: usize,
 }
@@ -337,57 +335,44 @@ impl StateShares {
         if !share.is_finite() {
             return;
         }
-        note(&mut self.all, name, state, share);
         if unsteady {
             self.unsteady += 1;
-        } else {
-            note(&mut self.steady, name, state, share);
+            return;
+        }
+        match self.steady.iter_mut().find(|(known, of, ..)| known == name && of == state) {
+            Some((_, _, low, high)) => (*low, *high) = (low.min(share), high.max(share)),
+            None => self.steady.push((name.clone(), state.to_owned(), share, share)),
         }
     }
 
-    /// The shares to report: without unsteady results if there are others.
-    fn told(&self) -> &[HealthyShare] {
-        if self.steady.is_empty() {
-            &self.all
-        } else {
-            &self.steady
+    /// The lowest and the highest share that any load keeps, by state.
+    fn answer(&self) -> String {
+        let mut states: Vec<(&str, f64, f64)> = Vec::new();
+        for (_, state, low, high) in &self.steady {
+            match states.iter_mut().find(|(known, ..)| known == state) {
+                Some((_, least, most)) => (*least, *most) = (least.min(*low), most.max(*high)),
+                None => states.push((state, *low, *high)),
+            }
         }
+        let words: Vec<String> =
+            states.iter().map(|(state, low, high)| format!("{} with {state}", percent_range(*low, *high))).collect();
+        let left_out = match self.unsteady {
+            0 if words.is_empty() => return String::new(),
+            _ if words.is_empty() => return "No answer: none of this was steady when it was measured.".into(),
+            0 => String::new(),
+            1 => " Left out: 1 comparison with a result that was not steady.".into(),
+            count => format!(" Left out: {count} comparisons with a result that was not steady."),
+        };
+        let words = list(&words).replace("with rebuilding", "while rebuilding");
+        format!("Arrays keep {words}, depending on level and load.{left_out}")
     }
-
-    /// A sentence about unsteady results, after a space.
-    fn doubt(&self) -> String {
-        match (self.unsteady, self.steady.is_empty()) {
-            (0, _) => String::new(),
-            (_, true) => " None of this was steady when it was measured.".into(),
-            (1, false) => " Left out: 1 comparison with a result that was not steady.".into(),
-            (count, false) => format!(" Left out: {count} comparisons with a result that was not steady."),
-        }
-    }
-}
-
-/// The lowest and the highest share that any load keeps, by state.
-fn answer(left: &[HealthyShare], doubt: &str) -> String {
-    let mut states: Vec<(&str, f64, f64)> = Vec::new();
-    for (_, state, low, high) in left {
-        match states.iter_mut().find(|(known, ..)| known == state) {
-            Some((_, least, most)) => (*least, *most) = (least.min(*low), most.max(*high)),
-            None => states.push((state, *low, *high)),
-        }
-    }
-    let words: Vec<String> =
-        states.iter().map(|(state, low, high)| format!("{} with {state}", percent_range(*low, *high))).collect();
-    if words.is_empty() {
-        return String::new();
-    }
-    let words = list(&words).replace("with rebuilding", "while rebuilding");
-    format!("Arrays keep {words}, depending on level and load.{doubt}")
 }
 
 fn state_rows(trials: &[&CellTrial], columns: &[ArrayState], figure: Figure, left: &mut StateShares) -> Vec<ReportRow> {
     let lower = figure.axis().better == super::super::data::Better::Lower;
     let mut rows = Vec::new();
-    for (array, of_array) in grouped(trials, |spec| spec.subject) {
-        let name = subject(&CellSpec::new("", array, of_array[0].spec.pattern.clone()));
+    let array = |spec: &CellSpec| subject(&CellSpec { state: ArrayState::Healthy, ..spec.clone() });
+    for (name, of_array) in grouped(trials, array) {
         let at = |state: ArrayState| only(&of_array, |spec| spec.state == state);
         let healthy = figure.point(0.0, &at(ArrayState::Healthy));
         let cells = columns.iter().map(|state| {
@@ -406,12 +391,4 @@ fn state_rows(trials: &[&CellTrial], columns: &[ArrayState], figure: Figure, lef
         rows.push(ReportRow { head: name.to_string(), level: Some(name.level), cells: cells.collect() });
     }
     rows
-}
-
-/// Notes the lowest and the highest share in a state.
-fn note(left: &mut Vec<HealthyShare>, name: &ReportSubject, state: &str, share: f64) {
-    match left.iter_mut().find(|(known, of, ..)| known == name && of == state) {
-        Some((_, _, low, high)) => (*low, *high) = (low.min(share), high.max(share)),
-        None => left.push((name.clone(), state.to_owned(), share, share)),
-    }
 }

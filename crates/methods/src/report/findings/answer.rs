@@ -2,8 +2,9 @@
 
 use super::super::bar_chart::sorted;
 use super::super::data::{Bar, Bars, Better, Chart, Level, LineChart, Mark, Point, ReportSubject, Scale, Series, Unit};
-use super::super::format::{list, percent, place, value};
+use super::super::format::{capital, list, percent, place, value};
 use super::super::predicted_and_measured::{errors, Errors};
+use super::super::split_charts::{by_cache, SplitPart};
 use super::compare::times;
 use super::{drawn, finite, steady, value_at, TIE};
 use std::collections::BTreeSet;
@@ -13,11 +14,25 @@ const REIGNS_TOLD: usize = 4;
 /// The percentile at which distributions are compared.
 const RARE: f64 = 99.0;
 
-/// The answer from the data. It is empty if there is nothing to compare.
+/// The answer from the data, one for each write cache. It is empty if there is nothing to compare.
 #[must_use]
 pub fn answer(chart: &Chart) -> String {
     match chart {
-        Chart::Lines(lines) => steady::told_of_lines(lines, of_lines),
+        Chart::Lines(lines) => {
+            let of_part = |part: &SplitPart| (part.title.clone(), steady::told_of_lines(&part.lines, of_lines));
+            let answers =
+                by_cache(lines).iter().map(of_part).filter(|(_, words)| !words.is_empty()).collect::<Vec<_>>();
+            let words = answers.iter().map(
+                |(title, words)| {
+                    if title.is_empty() {
+                        words.clone()
+                    } else {
+                        format!("{title}: {words}")
+                    }
+                },
+            );
+            words.collect::<Vec<_>>().join(" ")
+        }
         Chart::Bars(bars) => steady::told_of_bars(bars, of_bars),
         Chart::Heat(_) => String::new(),
     }
@@ -41,9 +56,7 @@ fn of_lines(lines: &LineChart) -> String {
 fn shared_variant(lines: &LineChart) -> Option<String> {
     let mut variants = drawn(lines).map(|series| series.subject.variant.differences().next_back());
     let first = variants.next()??;
-    let mut letters = first.chars();
-    let capital = letters.next()?.to_uppercase().collect::<String>() + letters.as_str();
-    variants.all(|variant| variant == Some(first)).then_some(capital)
+    variants.all(|variant| variant == Some(first)).then(|| capital(first))
 }
 
 /// The difference between a line and the points that are compared with it.

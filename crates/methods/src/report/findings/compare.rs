@@ -2,8 +2,8 @@
 //! another, write-back with write-through.
 
 use super::super::data::{
-    Better, FindingKind, GuideKind, Level, LineChart, MachinePart, Mark, Point, ReportCell, ReportFinding, ReportTable,
-    Series,
+    Better, FindingKind, Guide, GuideKind, Level, LineChart, MachinePart, Mark, Point, ReportCell, ReportFinding,
+    ReportTable, Series,
 };
 use super::super::format::{fixed, list, number, percent, percent_range, place, ratio, value};
 use super::super::line_chart::spread;
@@ -70,7 +70,8 @@ pub fn ideals(lines: &LineChart) -> Vec<ReportFinding> {
         let share = between(&guide.corners, last.x).map(|ideal| last.y / ideal).filter(|share| share.is_finite());
         if let Some(share) = share {
             let (share, at) = (percent(share), place(&lines.x, last.x));
-            let text = format!("{subject} reaches {share} of the ideal, {}, at {at}.", guide.label);
+            let what = guide.label.strip_prefix(Guide::IDEAL).unwrap_or(&guide.label);
+            let text = format!("{subject} reaches {share} of what {what} would make at {at}.");
             found.push(ReportFinding::new(FindingKind::Comparison, text));
         }
     }

@@ -1,10 +1,10 @@
 //! Parts that limit the speed, and reasons to doubt a result.
 
 use super::super::data::{Evidence, FindingKind, GuideKind, LineChart, MachinePart, Point, ReportFinding};
-use super::super::format::{list, percent, percent_range, place, value};
+use super::super::format::{capital, list, percent, percent_range, place, value};
 use super::super::line_chart::spread;
 use super::super::table::noisy;
-use super::{best, drawn, finite, limit, sentence, BUSY_LIMIT};
+use super::{best, drawn, finite, limit, BUSY_LIMIT};
 
 /// If a result exceeds a limit by more than this share, another part than the limited one has answered.
 const ABOVE_LIMIT: f64 = 1.02;
@@ -33,7 +33,7 @@ pub fn limits(lines: &LineChart, explained: &[String]) -> Vec<ReportFinding> {
         let names = if names.len() == all && all > 2 { "all of them".into() } else { list(&names) };
         let busy = percent_range(low.min(1.0), high.min(1.0));
         let text = format!("{part} is the limit of {names} at best ({busy} busy).");
-        ReportFinding::new(FindingKind::Limit, sentence(&text))
+        ReportFinding::new(FindingKind::Limit, capital(&text))
     };
     parts.into_iter().map(sentence).collect()
 }

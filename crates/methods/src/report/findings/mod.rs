@@ -17,9 +17,11 @@ pub use questions::{apart, best_run, changes, enough, part_of_whole};
 pub use scenario::{brief, standings, table as standings_table, verdict, LoadScenario, ScenarioEntry, ScenarioGroup};
 
 use super::data::{
-    Better, Chart, Evidence, LineChart, MachinePart, Mark, PartLoad, Point, ReportFinding, Review, Scale, Series, Unit,
+    Better, Chart, Evidence, FindingKind, LineChart, MachinePart, Mark, PartLoad, Point, ReportFinding, Review, Scale,
+    Series, Unit, WriteCache,
 };
 use super::format::percent;
+use super::split::{by_cache, SplitPart};
 
 /// From this load on a part is the limit.
 pub const BUSY_LIMIT: f64 = 0.90;
@@ -47,16 +49,42 @@ pub fn explain(review: &mut Review) {
 #[must_use]
 pub fn of_chart(chart: &Chart) -> Vec<ReportFinding> {
     let mut found = match chart {
-        Chart::Lines(lines) => of_lines(lines),
+        Chart::Lines(lines) => {
+            let parts = by_cache(lines);
+            let most = FINDINGS_MAX / parts.len();
+            let found = parts.iter().flat_map(|part| of_part(part, most));
+            found.chain(cache_effect(&parts)).collect::<Vec<_>>()
+        }
         Chart::Bars(_) | Chart::Heat(_) => Vec::new(),
     };
     found.sort_by_key(|finding| finding.kind);
-    found.truncate(FINDINGS_MAX);
+    found
+}
+
+/// The effect of write-back, if its arrays were also measured with write-through.
+fn cache_effect(parts: &[SplitPart]) -> Option<ReportFinding> {
+    let of = |cache| parts.iter().find(|part| part.cache == Some(cache));
+    let (back, through) = (of(WriteCache::Back)?, of(WriteCache::Through)?);
+    let words = questions::back_of_through(&back.lines, &through.lines);
+    (!words.is_empty()).then(|| ReportFinding::new(FindingKind::Comparison, words))
+}
+
+/// The most serious findings about the arrays of a write cache, which is named if there are several.
+fn of_part(part: &SplitPart, most: usize) -> Vec<ReportFinding> {
+    let mut found = of_lines(&part.lines);
+    found.sort_by_key(|finding| finding.kind);
+    found.truncate(most);
+    if !part.title.is_empty() {
+        found.iter_mut().for_each(|finding| finding.text = format!("{}: {}", part.title, finding.text));
+    }
     found
 }
 
 fn of_lines(lines: &LineChart) -> Vec<ReportFinding> {
     let mut found = limits::warnings(lines);
+    if !steady::are_telling(lines) {
+        return found;
+    }
     let lines = &*steady::lines(lines);
     let (shapes, explained) = shape::shapes(lines);
     found.extend(limits::limits(lines, &explained));
@@ -129,12 +157,6 @@ fn cause(point: &Point) -> Option<String> {
 /// The part that is at its limit, if any.
 fn limit(point: &Point) -> Option<&PartLoad> {
     point.evidence.as_ref().and_then(busiest).filter(|load| load.busy >= BUSY_LIMIT)
-}
-
-/// Makes the first letter a capital.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

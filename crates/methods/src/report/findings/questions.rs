@@ -134,24 +134,39 @@ pub fn changes(all: &[(f64, String)]) -> Option<String> {
 #[must_use]
 pub fn part_of_whole(part: &LineChart, whole: &LineChart, what: &str) -> String {
     steady::told_of_both(part, whole, |part, whole| {
-        let mut all: Vec<(f64, String)> = Vec::new();
-        for series in drawn(part) {
-            let Some(other) = drawn(whole).find(|other| other.subject == series.subject) else { continue };
-            for point in finite(series) {
-                let Some(y) = value_at(other, point.x) else { continue };
-                all.push((point.y / y, format!("{} at {}", series.subject, place(&part.x, point.x))));
-            }
-        }
-        all.retain(|(share, _)| share.is_finite());
-        let by_share = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
-        let (Some(low), Some(high)) = (all.iter().min_by(by_share), all.iter().rev().max_by(by_share)) else {
-            return String::new();
-        };
-        let (least, most) = (fixed(low.0, 2), fixed(high.0, 2));
         let name = &part.y.name;
-        if least == most {
-            return format!("{what} make {most} times the {name} of the whole array.");
+        times_of(part, whole)
+            .map_or_else(String::new, |times| format!("{what} make {times} the {name} of the whole array."))
+    })
+}
+
+/// The figures with write-back as multiples of those with write-through.
+pub(super) fn back_of_through(back: &LineChart, through: &LineChart) -> String {
+    steady::told_of_both(back, through, |back, through| {
+        let name = &back.y.name;
+        times_of(back, through)
+            .map_or_else(String::new, |times| format!("Write-back makes {times} the {name} of write-through."))
+    })
+}
+
+/// The lowest and the highest ratio of the same line in two charts, at positions that both have: `1.04 (single at 1
+/// outstanding) to 1.50 times (RAID 5 x4 at 2 outstanding)`.
+fn times_of(one: &LineChart, other: &LineChart) -> Option<String> {
+    let mut all: Vec<(f64, String)> = Vec::new();
+    for series in drawn(one) {
+        let Some(other) = drawn(other).find(|other| other.subject == series.subject) else { continue };
+        for point in finite(series) {
+            let Some(y) = value_at(other, point.x) else { continue };
+            all.push((point.y / y, format!("{} at {}", series.subject, place(&one.x, point.x))));
         }
-        format!("{what} make {least} ({}) to {most} times ({}) the {name} of the whole array.", low.1, high.1)
+    }
+    all.retain(|(share, _)| share.is_finite());
+    let by_share = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
+    let (low, high) = (all.iter().min_by(by_share)?, all.iter().rev().max_by(by_share)?);
+    let (least, most) = (fixed(low.0, 2), fixed(high.0, 2));
+    Some(if least == most {
+        format!("{most} times")
+    } else {
+        format!("{least} ({}) to {most} times ({})", low.1, high.1)
     })
 }

@@ -4,7 +4,7 @@
 use super::super::data::{
     Effect, Evidence, Heading, MachinePart, Point, ReportCell, ReportRow, ReportSubject, ReportTable, Unit,
 };
-use super::super::format::{fixed, list, percent, value};
+use super::super::format::{capital, fixed, list, percent, value};
 use super::compare::times;
 use super::{busiest, cause, TIE};
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 const RATE_LEAST: f64 = 0.1;
 /// Maximum number of decisions in one comparison.
 const RATES_TOLD: usize = 2;
+/// Maximum number of unsteady arrays that are named; of more, the number is given.
+const UNSTEADY_TOLD: usize = 4;
 /// Maximum number of arrays in the sentence about all scenarios; the table has all of them.
 const RANKED_TOLD: usize = 6;
 
@@ -50,6 +52,18 @@ impl LoadScenario {
         all
     }
 
+    /// The scenario without the arrays whose results were not steady. None if one of these may be the best, or if fewer
+    /// than two arrays are left.
+    fn settled(&self) -> Option<Self> {
+        let best = |unsteady: bool| {
+            let of_kind = self.entries.iter().filter(|entry| entry.value.unsteady == unsteady);
+            of_kind.map(|entry| entry.value.y).fold(f64::NEG_INFINITY, f64::max)
+        };
+        let entries: Vec<ScenarioEntry> = self.entries.iter().filter(|entry| !entry.value.unsteady).cloned().collect();
+        (best(false) >= best(true) && (entries.len() > 1 || entries.len() == self.entries.len()))
+            .then(|| Self { entries, ..self.clone() })
+    }
+
     /// The arrays that are equal to the best, and the others, the best first.
     fn split(&self) -> (Vec<&ScenarioEntry>, Vec<&ScenarioEntry>) {
         let all = self.sorted();
@@ -62,13 +76,36 @@ impl LoadScenario {
     }
 }
 
+/// The arrays that were not steady: their names, or their number if they are many.
+fn unsteady_names(names: &[String], all: usize) -> String {
+    match names.len() {
+        few if few <= UNSTEADY_TOLD => list(names),
+        many if many == all => "all arrays".into(),
+        many => format!("{many} of {all} arrays"),
+    }
+}
+
 fn names(entries: &[&ScenarioEntry]) -> String {
     list(&entries.iter().map(|entry| entry.subject.to_string()).collect::<Vec<_>>())
 }
 
-/// The verdict on a scenario.
+/// The verdict on a scenario. Arrays whose results were not steady have no place in it.
 #[must_use]
 pub fn verdict(scenario: &LoadScenario) -> String {
+    let (unsteady, steady): (Vec<_>, Vec<_>) = scenario.entries.iter().cloned().partition(|entry| entry.value.unsteady);
+    if unsteady.is_empty() {
+        return of_steady(scenario);
+    }
+    let left_out: Vec<String> = unsteady.iter().map(|entry| entry.subject.to_string()).collect();
+    let left_out = unsteady_names(&left_out, scenario.entries.len());
+    if scenario.settled().is_none() {
+        return format!("No order: results of {left_out} were not steady.");
+    }
+    let words = of_steady(&LoadScenario { entries: steady, ..scenario.clone() });
+    format!("{words} Left out: {left_out}, whose results were not steady.")
+}
+
+fn of_steady(scenario: &LoadScenario) -> String {
     let (leaders, others) = scenario.split();
     let Some(first) = leaders.first() else { return String::new() };
     let mut parts = vec![order(scenario, &leaders, &others)];
@@ -152,11 +189,11 @@ fn why(first: &ScenarioEntry, second: &ScenarioEntry) -> String {
             Some(target) => {
                 format!("Why {b} is slower is not known: {target} has no counters that this program can read.")
             }
-            None => format!("No counter shows why {b} is slower."),
+            None => String::new(),
         };
     }
     let begin = match first.places.len() {
-        1 => super::sentence(place),
+        1 => capital(place),
         _ => format!("{b} lags most {place} ({} slower)", times(point.y / other.y)),
     };
     format!("{begin}: {}.", words.join("; "))
@@ -222,18 +259,10 @@ fn limits(
 
 /// Reasons to doubt the order.
 fn doubts(compared: &[&ScenarioEntry]) -> Vec<String> {
-    let unsteady: Vec<&ScenarioEntry> = compared.iter().copied().filter(|entry| entry.value.unsteady).collect();
     let flagged: Vec<&ScenarioEntry> = compared.iter().copied().filter(|entry| entry.flagged > 0).collect();
-    let mut words = Vec::new();
-    if !unsteady.is_empty() {
-        words.push(format!("results of {} were not steady", names(&unsteady)));
-    }
-    if !flagged.is_empty() {
-        words.push(format!("caches have a part in results of {}", names(&flagged)));
-    }
     let mut found = Vec::new();
-    if !words.is_empty() {
-        found.push(format!("Distrust: {}.", words.join("; ")));
+    if !flagged.is_empty() {
+        found.push(format!("Distrust: caches have a part in results of {}.", names(&flagged)));
     }
     if let [first, .., second] = compared {
         if first.value.runs > 1 && second.value.high >= first.value.low {
@@ -241,6 +270,11 @@ fn doubts(compared: &[&ScenarioEntry]) -> Vec<String> {
         }
     }
     found
+}
+
+/// The scenarios that have an order, without results that were not steady.
+fn settled(scenarios: &[LoadScenario]) -> Vec<LoadScenario> {
+    scenarios.iter().filter_map(LoadScenario::settled).collect()
 }
 
 /// Arrays that have a figure in all scenarios, by the geometric mean of their shares of the best figure, with these
@@ -274,15 +308,16 @@ pub fn standings(scenarios: &[LoadScenario]) -> Vec<(ReportSubject, f64, Vec<f64
 #[must_use]
 pub fn table(groups: &[ScenarioGroup]) -> Option<ReportTable> {
     let mut names: Vec<&str> = Vec::new();
-    for scenario in groups.iter().flat_map(|group| &group.scenarios) {
+    for scenario in groups.iter().flat_map(|group| &group.scenarios).filter(|scenario| scenario.settled().is_some()) {
         if !names.contains(&scenario.name.as_str()) {
             names.push(&scenario.name);
         }
     }
     let mut rows = Vec::new();
     for group in groups {
-        let judged: Vec<&str> = group.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
-        for (subject, mean, shares) in standings(&group.scenarios) {
+        let scenarios = settled(&group.scenarios);
+        let judged: Vec<&str> = scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+        for (subject, mean, shares) in standings(&scenarios) {
             let share = |name: &&str| {
                 let place = judged.iter().position(|known| known == name);
                 ReportCell::Text(place.map_or_else(|| "-".into(), |place| percent(shares[place])))
@@ -317,7 +352,7 @@ pub struct ScenarioGroup {
 /// The order of the arrays of a group over all scenarios, and the best array in each.
 #[must_use]
 pub fn brief(group: &ScenarioGroup) -> Vec<String> {
-    let scenarios = &group.scenarios;
+    let scenarios = &settled(&group.scenarios)[..];
     let kind = if group.kind.is_empty() { String::new() } else { format!(" {}", group.kind) };
     let mut lines = Vec::new();
     let order = standings(scenarios);
@@ -332,17 +367,40 @@ pub fn brief(group: &ScenarioGroup) -> Vec<String> {
             ranked.join(", ")
         ));
     }
-    lines.extend(wins(scenarios, &format!("Best{kind} array of each scenario"), |_| true));
+    lines.extend(wins(&group.scenarios, &format!("Best{kind} array of each scenario"), |_| true));
     let unsafe_wins = scenarios.iter().any(|scenario| {
         let (leaders, others) = scenario.split();
         !leaders.iter().any(|entry| entry.subject.level.redundant())
             && others.iter().any(|entry| entry.subject.level.redundant())
     });
+    lines.extend(unordered(&group.scenarios, &order, &kind));
     if unsafe_wins {
         let what = format!("Best{kind} array that survives the loss of a drive");
-        lines.extend(wins(scenarios, &what, |entry| entry.subject.level.redundant()));
+        lines.extend(wins(&group.scenarios, &what, |entry| entry.subject.level.redundant()));
     }
     lines
+}
+
+/// The scenarios and arrays that have no place in the order, because their results were not steady.
+fn unordered(scenarios: &[LoadScenario], order: &[(ReportSubject, f64, Vec<f64>)], kind: &str) -> Option<String> {
+    let open = scenarios.iter().filter(|scenario| scenario.settled().is_none() && scenario.entries.len() > 1);
+    let open: Vec<String> = open.map(|scenario| small(&scenario.name)).collect();
+    let (mut absent, mut all): (Vec<String>, Vec<&ReportSubject>) = (Vec::new(), Vec::new());
+    for entry in scenarios.iter().flat_map(|scenario| &scenario.entries) {
+        if !all.contains(&&entry.subject) {
+            all.push(&entry.subject);
+        }
+    }
+    for entry in scenarios.iter().flat_map(|scenario| &scenario.entries).filter(|entry| entry.value.unsteady) {
+        let name = entry.subject.to_string();
+        if !order.iter().any(|(subject, ..)| *subject == entry.subject) && !absent.contains(&name) {
+            absent.push(name);
+        }
+    }
+    let mut words = Vec::new();
+    words.extend((!open.is_empty()).then(|| format!("no{kind} order for {}", list(&open))));
+    words.extend((!absent.is_empty()).then(|| format!("no place for {}", unsteady_names(&absent, all.len()))));
+    (!words.is_empty()).then(|| format!("Not steady when measured: {}.", words.join("; ")))
 }
 
 /// The best array in each scenario, among the arrays that count.
@@ -350,7 +408,7 @@ fn wins(scenarios: &[LoadScenario], what: &str, counts: fn(&ScenarioEntry) -> bo
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for scenario in scenarios {
         let entries = scenario.entries.iter().filter(|entry| counts(entry)).cloned().collect();
-        let of_these = LoadScenario { entries, ..scenario.clone() };
+        let Some(of_these) = (LoadScenario { entries, ..scenario.clone() }).settled() else { continue };
         if of_these.entries.is_empty() || scenario.entries.len() < 2 {
             continue;
         }
@@ -438,32 +496,57 @@ mod tests {
         let (more, less) = ([("reconstruct-writes", 0.5)], [("reconstruct-writes", 0.1)]);
         let text = reason(&more, &less);
         assert!(text.ends_with("each request of RAID 6 x4 takes 0.50 reconstruct-writes (RAID 10 x4 0.10)."), "{text}");
-        let text = reason(&less, &more);
-        assert!(text.ends_with("No counter shows why RAID 6 x4 is slower."), "{text}");
+        let none = "RAID 10 x4 is best with 200 IOPS (rating R1), 2.0 times RAID 6 x4 in second place.";
+        assert_eq!(reason(&less, &more), none);
         let text = reason(&[("reads from the cache", 0.1)], &[("reads from the cache", 0.9), ("destage full", 8.0)]);
         assert!(
             text.ends_with("each request of RAID 6 x4 takes 0.10 reads from the cache (RAID 10 x4 0.90)."),
             "{text}"
         );
         let text = reason(&[("writes into the cache", 4.5)], &[("writes into the cache", 16.0)]);
-        assert!(
-            text.ends_with("No counter shows why RAID 6 x4 is slower."),
-            "each request is cached in pieces: {text}"
-        );
+        assert_eq!(text, none, "each request is cached in pieces");
         let text = reason(&[("read primary", 0.9), ("writes to one place", 1.0)], &[("read least pending", 0.9)]);
-        assert!(text.ends_with("No counter shows why RAID 6 x4 is slower."), "{text}");
+        assert_eq!(text, none);
     }
 
     #[test]
-    fn no_reason_is_invented_and_doubts_are_reported() {
+    fn results_that_were_not_steady_have_no_place_in_the_order() {
+        let all = |unsteady: &[&str]| {
+            let mut entries =
+                vec![entry("raid0x4", 400.0, 0.0), entry("raid10x4", 300.0, 0.0), entry("raid5x4", 200.0, 0.0)];
+            for entry in &mut entries {
+                entry.places.clear();
+                entry.value.unsteady = unsteady.contains(&entry.subject.to_string().as_str());
+            }
+            scenario("File server", entries)
+        };
+        let told = |unsteady: &[&str]| {
+            let one = all(unsteady);
+            (verdict(&one), brief(&ScenarioGroup { kind: String::new(), scenarios: vec![one] }))
+        };
+        let (text, lines) = told(&["RAID 5 x4"]);
+        assert!(text.starts_with("RAID 0 x4 is best with 400 IOPS (rating R1), 1.3 times RAID 10 x4"), "{text}");
+        assert!(text.ends_with("Left out: RAID 5 x4, whose results were not steady."), "{text}");
+        let wanted = [
+            "Best array of each scenario: RAID 0 x4 (file server).",
+            "Not steady when measured: no place for RAID 5 x4.",
+        ];
+        assert_eq!(lines[..2], wanted);
+        // The best one there is may be the one that was not steady.
+        let (text, lines) = told(&["RAID 0 x4"]);
+        assert_eq!(text, "No order: results of RAID 0 x4 were not steady.");
+        assert_eq!(lines, ["Not steady when measured: no order for file server; no place for RAID 0 x4."]);
+        assert_eq!(standings(&settled(&[all(&["RAID 0 x4"])])), []);
+    }
+
+    #[test]
+    fn no_reason_is_invented() {
         let mut entries = vec![entry("raid10x4", 300.0, 0.0), entry("raid5x4", 200.0, 0.0)];
         for entry in &mut entries {
             entry.places[0].1.evidence = None;
-            entry.value.unsteady = true;
         }
         let text = verdict(&scenario("File server", entries.clone()));
-        assert!(text.contains("No counter shows why RAID 5 x4 is slower."), "{text}");
-        assert!(text.ends_with("Distrust: results of RAID 10 x4 and RAID 5 x4 were not steady."), "{text}");
+        assert_eq!(text, "RAID 10 x4 is best with 300 IOPS (rating R1), 1.5 times RAID 5 x4 in second place.");
         // A target that exists has no counters, and what it survives is not known.
         entries[0].subject = ReportSubject::from(crate::cell::Subject::Single).named("md");
         let text = verdict(&scenario("File server", entries));

@@ -1,4 +1,5 @@
-//! Results that were not steady when they were measured. Sentences leave them out if there are other results.
+//! Results that were not steady when they were measured. No sentence is made from them: it leaves them out, or says that
+//! there is no answer.
 
 use super::super::data::{Bars, Better, LineChart, Mark, Point};
 use std::borrow::Cow;
@@ -14,6 +15,12 @@ fn of_lines(lines: &LineChart) -> (usize, usize) {
     count(lines.series.iter().flat_map(|series| &series.points))
 }
 
+/// Were at least half of the results steady? Otherwise nothing is told about the lines.
+pub fn are_telling(all: &LineChart) -> bool {
+    let (unsteady, count) = of_lines(all);
+    unsteady * 2 <= count || all.series.iter().any(|series| series.mark == Mark::Points)
+}
+
 /// Lines without unsteady points. All points are kept if none was steady. All are also kept if measured points are
 /// drawn over predicted lines, because neither has a meaning without the other.
 pub fn lines(all: &LineChart) -> Cow<'_, LineChart> {
@@ -27,9 +34,15 @@ pub fn lines(all: &LineChart) -> Cow<'_, LineChart> {
     Cow::Owned(kept)
 }
 
-/// A sentence about lines.
+/// A sentence about lines. Of predicted lines and measured points it tells all.
 pub fn told_of_lines(all: &LineChart, tell: impl Fn(&LineChart) -> String) -> String {
-    with_unsteady(of_lines(all), || left(decided(all), &tell), || tell(all))
+    let (unsteady, count) = of_lines(all);
+    let is_overlay = all.series.iter().any(|series| series.mark == Mark::Points);
+    let words = if is_overlay { tell(all) } else { String::new() };
+    if words.is_empty() || unsteady == 0 {
+        return without_unsteady((unsteady, count), || left(decided(all), &tell), || tell(all));
+    }
+    format!("{words} Not steady when they were measured: {unsteady} of {count} results.")
 }
 
 /// Lines without unsteady points, and without the positions at which an unsteady point is better than all steady ones:
@@ -56,7 +69,7 @@ fn decided(all: &LineChart) -> Cow<'_, LineChart> {
 /// A sentence about two charts of lines.
 pub fn told_of_both(one: &LineChart, other: &LineChart, tell: impl Fn(&LineChart, &LineChart) -> String) -> String {
     let (a, b) = (of_lines(one), of_lines(other));
-    with_unsteady((a.0 + b.0, a.1 + b.1), || tell(&lines(one), &lines(other)), || tell(one, other))
+    without_unsteady((a.0 + b.0, a.1 + b.1), || tell(&lines(one), &lines(other)), || tell(one, other))
 }
 
 /// A sentence about the remaining lines; none if no point was left out.
@@ -73,7 +86,7 @@ pub fn told_of_bars(all: &Bars, tell: impl Fn(&Bars) -> String) -> String {
         let bars = all.bars.iter().filter(|bar| !bar.value.unsteady).cloned().collect();
         tell(&Bars { bars, ..all.clone() })
     };
-    with_unsteady(count(all.bars.iter().map(|bar| &bar.value)), without, || tell(all))
+    without_unsteady(count(all.bars.iter().map(|bar| &bar.value)), without, || tell(all))
 }
 
 /// A sentence about results, of which each is given with `true` if it was not steady.
@@ -82,11 +95,12 @@ pub fn told_of_some<T: Clone>(all: &[(bool, T)], tell: impl Fn(&[T]) -> String) 
         all.iter().filter(|(unsteady, _)| wanted(*unsteady)).map(|(_, one)| one.clone()).collect()
     };
     let unsteady = only(|unsteady| unsteady).len();
-    with_unsteady((unsteady, all.len()), || tell(&only(|unsteady| !unsteady)), || tell(&only(|_| true)))
+    without_unsteady((unsteady, all.len()), || tell(&only(|unsteady| !unsteady)), || tell(&only(|_| true)))
 }
 
-/// A sentence that is made without the unsteady results if possible, otherwise with all. The sentence says which.
-fn with_unsteady(
+/// A sentence that is made without the unsteady results, and says how many these are. If they are more than half, or if
+/// the others decide nothing, it says that there is no answer.
+fn without_unsteady(
     (unsteady, count): (usize, usize),
     without: impl FnOnce() -> String,
     with: impl FnOnce() -> String,
@@ -94,15 +108,15 @@ fn with_unsteady(
     if unsteady == 0 {
         return with();
     }
-    let words = if unsteady < count { without() } else { String::new() };
+    let words = if unsteady * 2 <= count { without() } else { String::new() };
     if !words.is_empty() {
         let what = if unsteady == 1 { "1 result that was".into() } else { format!("{unsteady} results that were") };
         return format!("{words} Left out: {what} not steady.");
     }
-    let words = with();
+    let is_told = !with().is_empty();
     match unsteady {
-        _ if words.is_empty() => words,
-        all if all == count => format!("{words} None of this was steady when it was measured."),
-        some => format!("{words} Not steady when they were measured: {some} of {count} results."),
+        _ if !is_told => String::new(),
+        all if all == count => "No answer: none of this was steady when it was measured.".into(),
+        some => format!("No answer: {some} of {count} results were not steady when they were measured."),
     }
 }

@@ -32,7 +32,8 @@ pub(super) struct Ranked {
     high: f64,
 }
 
-/// The arrays of each method that has ratings, the best first. None if the user requested no rating.
+/// The arrays of each method that has ratings, the best first. None if the user requested no rating. A rating of results
+/// that were not steady has no place.
 pub(super) fn of(results: &ReviewResults) -> Vec<Ranked> {
     let Some(scheme) = results.rank else { return Vec::new() };
     let mut found = Vec::new();
@@ -42,7 +43,8 @@ pub(super) fn of(results: &ReviewResults) -> Vec<Ranked> {
         zones.sort_unstable();
         zones.dedup();
         for zone in zones {
-            let mut of_zone: Vec<&Rating> = ratings().filter(|rating| rating.zone == zone).collect();
+            let mut of_zone: Vec<&Rating> =
+                ratings().filter(|rating| rating.zone == zone && !rating.unsteady).collect();
             of_zone.sort_by(|a, b| b.rating.total_cmp(&a.rating));
             let title = match zone {
                 Some(ZoneChoice::First32g) => format!("{}, first 32 GB", method.title),
@@ -75,6 +77,17 @@ fn array(rating: &Rating) -> String {
     words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
+/// The arrays of each method that have no place, because their results were not steady.
+fn unranked(results: &ReviewResults) -> Vec<String> {
+    let of_method = |method: &MethodOutcome| {
+        let is_unsteady = |rating: &&Rating| results.rank == Some(rating.scheme) && rating.unsteady;
+        let names: Vec<String> = method.ratings.iter().filter(is_unsteady).map(array).collect();
+        let (id, title, names) = (&method.id, &method.title, names.join("; "));
+        (!names.is_empty()).then(|| format!("{id} {title}: not ranked, as not steady when measured: {names}"))
+    };
+    results.methods.iter().filter_map(of_method).collect()
+}
+
 /// Were all depths of the formula measured, on some array?
 fn has_depths(method: &MethodOutcome, scheme: Scheme) -> bool {
     let measured: Vec<u32> = method
@@ -88,7 +101,8 @@ fn has_depths(method: &MethodOutcome, scheme: Scheme) -> bool {
 
 /// A table for each method. If a rating was requested but there is none, the reason.
 pub(super) fn text(ranking: &[Ranked], results: &ReviewResults) -> Vec<String> {
-    if let Some(scheme) = results.rank.filter(|_| ranking.is_empty()) {
+    let unranked = unranked(results);
+    if let Some(scheme) = results.rank.filter(|_| ranking.is_empty() && unranked.is_empty()) {
         let why = if scheme.is_index() && results.methods.iter().any(|method| has_depths(method, scheme)) {
             "its formula compares with the single drive, which was not measured; name it among the arrays, as single"
         } else {
@@ -107,5 +121,6 @@ pub(super) fn text(ranking: &[Ranked], results: &ReviewResults) -> Vec<String> {
         }
         lines.push(table.text().trim_end().into());
     }
+    lines.extend(unranked);
     lines
 }
