@@ -1,7 +1,8 @@
 //! Computes the maximum rates of a simulated machine's parts under a load, by closed formulas.
 //!
 //! ```text
-//!   bus          of a card: the bytes of hosts; of software: the bytes that members read and write for them
+//!   bus          of a card: the bytes of hosts; of software: the bytes that members read and write for them, unless
+//!                each member has a slot for itself
 //!   data path    of a card: the bytes of hosts
 //!   links        each drive's own or its port's, the slower one; if drives share channels, the channels
 //!   media        a disk in its outermost zone, an SSD's controller
@@ -48,7 +49,8 @@ pub(crate) fn bus<'a>(library: &'a Library, spec: &'a MachineSpec) -> Result<&'a
     spec.bus.as_ref().map_or_else(|| library.bus(&spec.controller.bus), Ok)
 }
 
-/// The ceilings of a machine's bus and of its controller's data path. They do not depend on the array.
+/// The ceilings of a machine's bus, if its drives share one, and of its controller's data path. They do not depend on the
+/// array.
 ///
 /// # Errors
 /// A profile does not exist.
@@ -60,7 +62,10 @@ pub fn ways(library: &Library, spec: &MachineSpec) -> Result<Vec<Ceiling>, CellE
         write_mbps: mbps(write),
         shared,
     };
-    let mut found = vec![ceiling(&bus.title, bus.read.value, bus.write.value, bus.duplex == Duplex::Half)];
+    let mut found = Vec::new();
+    if !spec.has_slots() {
+        found.push(ceiling(&bus.title, bus.read.value, bus.write.value, bus.duplex == Duplex::Half));
+    }
     if let Some(path) = &spec.controller.data_path {
         found.push(ceiling("data path", path.read.value, path.write.value, false));
     }
@@ -75,10 +80,9 @@ pub fn ceilings(library: &Library, spec: &MachineSpec, cell: &CellSpec) -> Resul
     let load = CellPlan::of(cell, u64::MAX >> 1, 512).ok();
     let array = Array::of(spec, cell, load.as_ref());
     let mut found = ways(library, spec)?;
-    if spec.controller.kind == ControllerKind::Software {
-        let bus = &found[0];
+    if let Some(bus) = found.first_mut().filter(|_| spec.controller.kind == ControllerKind::Software) {
         let whole = Rates { read: bus.read_mbps, write: bus.write_mbps };
-        found[0] = array.carried(&bus.name, whole, whole, bus.shared);
+        *bus = array.carried(&bus.name, whole, whole, bus.shared);
     }
     found.extend(links(library, spec, &array)?);
     let media: Option<Vec<Rates>> = spec.drives.iter().map(medium).collect();

@@ -77,7 +77,7 @@ impl Uncertain {
 }
 
 /// The uncertain values of a cell's machine, profile by profile: drive, device of the journal, controller with its
-/// quirks, host, bus, and the link of the controller's ports if drives share it or are faster. A drive's own link is
+/// quirks, host, bus if the drives share one, and the link of the controller's ports if drives share it or are faster. A drive's own link is
 /// part of its own profile. Values that the machine does not use are left out.
 ///
 /// # Errors
@@ -92,7 +92,8 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
     let host = &library.host(&base.controller.host)?.head;
     let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
     let link = library.bus(&base.controller.link)?;
-    let (bus_fields, link_fields) = (of_way(bus), of_port(&base, link));
+    let bus_fields = if base.has_slots() { Vec::new() } else { of_way(bus) };
+    let link_fields = of_port(&base, link);
     let of = |part: ProfilePart, drive: &DriveProfile| fitted(part, &drive.head.name, &drive.head.uncertain);
     let drives = drives.into_iter().flat_map(|drive| of(ProfilePart::Drive, drive));
     let drives = drives.chain(journal.into_iter().flat_map(|drive| of(ProfilePart::Journal, drive)));

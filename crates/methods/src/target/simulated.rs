@@ -54,11 +54,10 @@ impl SimTarget {
     pub fn new(name: &str, spec: &MachineSpec, library: &Library) -> Result<Self, MachineError> {
         let machine = Machine::in_library(spec, library)?;
         let drive = spec.drives.first().map_or("no drive", |drive| drive.head.title.as_str());
-        let bus = spec.bus.as_ref().map_or(spec.controller.bus.as_str(), |bus| bus.name.as_str());
         let mut bed = vec![
             format!("simulated: {}", spec.controller.head.title).into(),
             BedLine::new(BedName::ArrayDrives(spec.array.members), drive),
-            BedLine::new(BedName::Bus, bus),
+            BedLine::new(BedName::Bus, spec.bus_name()),
         ];
         bed.extend(shared_way(spec, library)?.map(|(name, way)| format!("{name}: {way}").into()));
         bed.push(BedLine::new(BedName::Cache, Caches::of(spec).to_string()));

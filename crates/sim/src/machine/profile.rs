@@ -242,7 +242,7 @@ impl MachineSpec {
             processor: self.processor_cost(),
             processors: controller.cpu.cores.value,
             host_way: if software { WayCost::default() } else { way },
-            member_way: if software { way } else { WayCost::default() },
+            member_way: if software && !self.has_slots() { way } else { WayCost::default() },
             way_parts: self.way_parts(bus).filter(|_| !software),
             parity: self.parity_cost(host),
             channels: match &controller.adapters {
@@ -326,6 +326,24 @@ impl MachineSpec {
     #[must_use]
     pub fn shares_links(&self) -> bool {
         self.controller.drives_per_link.value > 1 && !self.drives.iter().any(|drive| self.is_in_slot(drive))
+    }
+
+    /// Whether each drive has a slot of the host for itself, so that the drives share no bus. Drives on a chipset share
+    /// its uplink, and a bus that the user names is that of all drives.
+    #[must_use]
+    pub fn has_slots(&self) -> bool {
+        let behind_card = self.bus.is_none() && self.controller.bus.starts_with("pcie");
+        behind_card && self.drives.iter().all(|drive| self.is_in_slot(drive))
+    }
+
+    /// The name of the bus between drives and host; `slots` if each drive has one for itself.
+    #[must_use]
+    pub fn bus_name(&self) -> &str {
+        match &self.bus {
+            Some(bus) => &bus.name,
+            None if self.has_slots() => "slots",
+            None => &self.controller.bus,
+        }
     }
 
     fn is_in_slot(&self, drive: &DriveProfile) -> bool {

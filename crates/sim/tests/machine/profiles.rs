@@ -66,6 +66,20 @@ fn a_port_is_a_ceiling_for_its_drive() {
     assert!(read("openraid", "pm9a3_1920") > port("sas12"));
 }
 
+#[test]
+fn drives_in_slots_of_the_host_share_no_bus_and_those_behind_one_do() {
+    let library = Library::builtin();
+    let drive = || library.drive("980pro_1tb").unwrap().clone();
+    let one = striped(&library, "openraid", drive(), 1, [IoKind::Read; 2]);
+    let four = striped(&library, "openraid", drive(), 4, [IoKind::Read; 2]);
+    // The data sheet has 7,000 MB/s for one.
+    assert!(one > 6_500.0 && one <= 7_050.0, "{one}");
+    assert!((four / one / 4.0 - 1.0).abs() < 0.05, "four make {four} MB/s");
+    let uplink = library.bus("dmi2").unwrap().read.value.0 as f64 / 1e6;
+    let behind = striped(&library, "intel-rst", drive(), 4, [IoKind::Read; 2]);
+    assert!(behind <= uplink * 1.01, "{behind} through an uplink of {uplink}");
+}
+
 /// MB/s of this number of drives in RAID 0, with sequential requests of 128 KiB for each drive. All requests have one
 /// kind, or one half are reads and the other half writes.
 fn striped(library: &Library, controller: &str, drive: DriveProfile, members: u16, kinds: [IoKind; 2]) -> f64 {

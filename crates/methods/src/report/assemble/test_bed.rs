@@ -58,11 +58,15 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     Ok(facts)
 }
 
-/// The bus as slot and card have agreed on it, with its rates, and the card's own if that is another.
+/// The bus as slot and card have agreed on it, with its rates, and the card's own if that is another; for drives in slots
+/// that share no bus, their link.
 ///
 /// # Errors
 /// The bus does not exist.
 pub fn bus_words(library: &Library, spec: &MachineSpec) -> Result<String, CellError> {
+    if spec.has_slots() {
+        return Ok(format!("{} of its own for each drive", library.bus(&spec.drives[0].link)?.title));
+    }
     let bus = bus(library, spec)?;
     let (read, write) = (mbps(bus.read.value), mbps(bus.write.value));
     Ok(format!("{}: {read:.0} MB/s read, {write:.0} MB/s written{}", bus.title, card_bus(library, spec, bus)))
