@@ -74,7 +74,10 @@ def _levels(document: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
                 "steady": plan.get("steady"),
                 "without_journal_iops": ((plan.get("journal") or {}).get("without") or {}).get("iops"),
                 "degraded_iops": (plan.get("degraded") or {}).get("iops"),
+                # The chance of either loss within five years, of the whole array, and of sectors only.
                 "five_years": loss.get("five_years"),
+                "array_five_years": (loss.get("array_five_years") or [None])[0],
+                "sector_five_years": (loss.get("sector_five_years") or [None])[0],
                 "recommended": (body.get("recommendation") or {}).get("array") == plan["array"],
             }
 

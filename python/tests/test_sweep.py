@@ -113,12 +113,14 @@ class Sweeps(unittest.TestCase):
 
     def test_the_levels_of_a_plan_are_rows(self):
         level = {"array": "raid5x4", "capacity": 3, "healthy": {"iops": 7.0}, "loss": {"five_years": 0.1}}
+        level["loss"].update(array_five_years=[0.02, 0.3], sector_five_years=[0.08, 0.4])
         level.update(steady=False, low_percent=40.0, high_percent=41.0, journal={"without": {"iops": 2.0}})
         body = {"drives": 4, "drive": "d", "bus": "b", "levels": [{"possible": level}], "recommendation": None}
         impossible = {**body, "drives": 2, "levels": [{"impossible": {"array": "raid5x2", "reason": "too few"}}]}
         found = openraid.Sweep([{"load": "vm"}], [{**body, "more": [impossible]}])
         rows = list(found.rows())
         self.assertEqual((rows[0]["iops"], rows[0]["five_years"], rows[0]["load"]), (7.0, 0.1, "vm"))
+        self.assertEqual((rows[0]["array_five_years"], rows[0]["sector_five_years"]), (0.02, 0.08))
         self.assertEqual((rows[0]["low_percent"], rows[0]["high_percent"], rows[0]["without_journal_iops"]), (40.0, 41.0, 2.0))
         self.assertEqual((rows[0]["steady"], rows[1]["drives"], rows[1]["error"]), (False, 2, "too few"))
 

@@ -115,7 +115,7 @@ function machine(plan) {
     if (level.impossible) return [level.impossible.array, "\u2013", "\u2013", "\u2013", "\u2013", "\u2013", "\u2013", `not possible: ${level.impossible.reason}`];
     const own = level.possible;
     return [own.array, bytes(own.capacity), own.survives[0] === own.survives[1] ? String(own.survives[0]) : `${own.survives[0]} to ${own.survives[1]}`, speed(own.healthy), speed(own.degraded), speed(own.rebuilding), own.rebuild ? `${hours(own.rebuild.idle_hours)}, under the load ${hours(own.rebuild.loaded_hours)}` : "\u2013",
-      own.loss ? `${percentText(own.loss.five_years)} in five years` : "\u2013"];
+      own.loss ? `array ${percentText(own.loss.array_five_years[0])}, sectors ${percentText(own.loss.sector_five_years[0])} in five years` : "\u2013"];
   });
   return h("section", { className: "card" }, h("h2", {}, `${count(plan.drives, "drive")}: ${plan.drive}, ${plan.system}`),
     plan.recommendation ? [h("p", {}, `Recommended: ${plan.recommendation.array}.`), h("ul", {}, plan.recommendation.reasons.map((line) => h("li", {}, line)))] : h("p", {}, "No level can be recommended."),

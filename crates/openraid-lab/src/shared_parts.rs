@@ -53,6 +53,8 @@ pub struct ChosenLoad {
     pub axes: Axes,
     /// Its requests, if it is a trace.
     pub trace: Option<RequestTrace>,
+    /// Requests each second that were recorded, if it is of iostat.
+    pub rate: Option<f64>,
 }
 
 /// The chosen load.
@@ -106,7 +108,7 @@ pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<ChosenLoad,
             axes.workers = axes.workers.or(Some(workers));
             axes.qd = axes.qd.or(Some(depth));
         }
-        return Ok(ChosenLoad { pattern, axes, trace: None });
+        return Ok(ChosenLoad { pattern, axes, trace: None, rate: None });
     }
     let path = Path::new(word);
     if !path.exists() {
@@ -149,7 +151,7 @@ pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<ChosenLoa
             warm_s: seconds("the ramp-up time", Some(file.ramp))?,
             ..Axes::default()
         };
-        return Ok(ChosenLoad { pattern: Pattern::Custom(spec), axes: axes.or(&of_file), trace: None });
+        return Ok(ChosenLoad { pattern: Pattern::Custom(spec), axes: axes.or(&of_file), trace: None, rate: None });
     }
     if let Some(format) = TraceFormat::of(first) {
         if job.is_some() {
@@ -158,13 +160,14 @@ pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<ChosenLoa
         let trace = read_trace(format, open()?).map_err(|error| error.to_string())?;
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let pattern = Pattern::Trace(TraceName { name, digest: format!("{:016x}", trace.digest()) });
-        return Ok(ChosenLoad { pattern, axes, trace: Some(trace) });
+        return Ok(ChosenLoad { pattern, axes, trace: Some(trace), rate: None });
     }
     if is_iostat(first) {
         let devices = read_iostat(open()?).map_err(|error| error.to_string())?;
         let device = one(devices, job, |device| &device.name)?;
         let of_device = Axes { qd: Some(device.depth), ..Axes::default() };
-        return Ok(ChosenLoad { pattern: Pattern::Custom(device.spec), axes: axes.or(&of_device), trace: None });
+        let (pattern, rate) = (Pattern::Custom(device.spec), Some(device.rate));
+        return Ok(ChosenLoad { pattern, axes: axes.or(&of_device), trace: None, rate });
     }
     let jobs = read_fio_job(open()?).map_err(|error| error.to_string())?;
     let job = fio_job(jobs, job)?;
@@ -175,7 +178,7 @@ pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<ChosenLoa
         warm_s: seconds("ramp_time", Some(job.ramp))?,
         ..Axes::default()
     };
-    Ok(ChosenLoad { pattern: Pattern::Custom(job.spec), axes: axes.or(&of_job), trace: None })
+    Ok(ChosenLoad { pattern: Pattern::Custom(job.spec), axes: axes.or(&of_job), trace: None, rate: None })
 }
 
 /// The wanted load of a file, or its only one.

@@ -187,6 +187,17 @@ impl Pattern {
         Defaults { bs, rd, workers, qd }
     }
 
+    /// The queue depth of each worker that fits the use: a server has requests of many users outstanding, a workstation
+    /// those of one.
+    #[must_use]
+    pub const fn usual_depth(&self) -> u32 {
+        match self {
+            Self::Database | Self::FileServer | Self::WebServer => 16,
+            Self::Workstation => 4,
+            _ => self.defaults().qd,
+        }
+    }
+
     /// The queue depths of the pattern's rating, which is their mean (R1).
     #[must_use]
     pub const fn depths(&self) -> &'static [u32] {

@@ -11,7 +11,7 @@
 //!   sector  P(exactly t of m fail) x E[1 - exp(-u B Y)]
 //!           B  bits that are read without redundancy, u  unreadable sectors for each bit
 //!           Y  share still to be rebuilt when the last of the t fails: 1 for t = 0, else 1 - max of t uniform numbers
-//!   year    1 - exp(-n lambda_year (array + sector))
+//!   year    1 - exp(-n lambda_year (array + sector)), and the same of each alone
 //! ```
 //!
 //! The model leaves out some cases. Two unreadable sectors in one stripe, and another group that loses drives at the
@@ -76,6 +76,10 @@ pub struct Risk {
     pub sector: f64,
     /// Probability of either loss within a year, for a healthy array.
     pub year: f64,
+    /// Probability that the array is lost within a year.
+    pub array_year: f64,
+    /// Probability that sectors are lost within a year.
+    pub sector_year: f64,
 }
 
 /// The probabilities for an array whose rebuilds take `hours` hours. There are none if the first failure loses data.
@@ -89,8 +93,9 @@ pub fn risk(level: Level, members: u16, drive: Frailty, hours: f64) -> Option<Ri
     let array: f64 = (group.spare + 1..=group.others).map(within).sum();
     let mean_errors = drive.errors_per_bit * drive.bytes * 8.0 * f64::from(group.read);
     let sector = within(group.spare) * unreadable(mean_errors, group.spare);
-    let a_year = -(-f64::from(members) * year * (array + sector)).exp_m1();
-    Some(Risk { array, sector, year: a_year })
+    let a_year = |loss: f64| -(-f64::from(members) * year * loss).exp_m1();
+    let (array_year, sector_year) = (a_year(array), a_year(sector));
+    Some(Risk { array, sector, year: a_year(array + sector), array_year, sector_year })
 }
 
 /// The probability over `years` years from that of one year. The rate of losses stays the same, because failed drives

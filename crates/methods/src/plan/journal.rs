@@ -48,6 +48,7 @@ mod tests {
             seed: 1,
             thorough: false,
             trace: None,
+            replacement_hours: 0,
         }
     }
 

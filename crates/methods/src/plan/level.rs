@@ -1,6 +1,6 @@
 //! The results of the runs of one level.
 
-use super::data_loss_risk::{over_years, risk, Frailty};
+use super::data_loss_risk::{over_years, risk, Frailty, Risk};
 use super::electricity::Energy;
 use super::journal::JournalEffect;
 use super::model_error::floor;
@@ -14,6 +14,9 @@ use super::{merit, speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, Loss
 use crate::cell::{machine_spec, CellError, CellResult, Flag, Level, Pattern};
 use openraid_models::{Confidence, Library};
 use openraid_sim::machine::MachineSpec;
+
+/// From this mean size in bytes on, requests are large, and their speed is in MB each second.
+const LARGE_REQUEST: f64 = 65_536.0;
 
 /// The runs of a level, grouped by purpose.
 #[derive(Default)]
@@ -108,8 +111,10 @@ impl PlanRequest {
             let all = |rates: [Option<f64>; PLACES.len()]| rates.into_iter().flatten().collect();
             Rebuild::of(smallest(spec), all(sorted.idle_mbps), all(sorted.loaded_mbps))
         });
-        let loss =
-            rebuild.as_ref().zip(spec.as_ref()).and_then(|(rebuild, spec)| loss(level, self.drives, spec, rebuild));
+        let loss = rebuild
+            .as_ref()
+            .zip(spec.as_ref())
+            .and_then(|(rebuild, spec)| loss((level, self.drives), spec, rebuild, f64::from(self.replacement_hours)));
         if rebuild.is_some() && loss.is_none() {
             let reason = "the drive's profile does not say how often it fails, or the rebuild stands still";
             missing.push(Missing { what: "loss".into(), reason: reason.into(), failed: false });
@@ -144,6 +149,7 @@ impl PlanRequest {
             flags_beside: sorted.flags,
             missing: range.missing,
             by_latency: matches!(healthy.spec.pattern, Pattern::Trace(_)),
+            by_throughput: healthy.iops > 0.0 && healthy.mbps * 1e6 >= healthy.iops * LARGE_REQUEST,
             runs,
         }
     }
@@ -174,24 +180,33 @@ fn smallest(spec: &MachineSpec) -> f64 {
     spec.drives.iter().map(|drive| drive.capacity.value.get() as f64 * 512.0).fold(f64::INFINITY, f64::min)
 }
 
-/// The probability of data loss while a rebuild runs under the load. If the rebuild under the load has no time, the
-/// time of the rebuild without load is used.
-fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Option<LossRisk> {
+/// The probability of data loss from the failure of a drive to the end of its rebuild under the load. If the rebuild
+/// under the load has no time, the time of the rebuild without load is used.
+fn loss(
+    (level, members): (Level, u16),
+    spec: &MachineSpec,
+    rebuild: &Rebuild,
+    replacement_hours: f64,
+) -> Option<LossRisk> {
     // If the drives differ, the drive with the highest failure rate is used for all.
     let all: Option<Vec<_>> = spec.drives.iter().map(|drive| drive.reliability.as_ref()).collect();
     let known = all?.into_iter().max_by_key(|known| known.afr.value)?;
-    let window_hours = rebuild.loaded_hours.or(rebuild.idle_hours)?;
+    let window_hours = replacement_hours + rebuild.loaded_hours.or(rebuild.idle_hours)?;
     let (afr, afr_high) = (known.afr(), known.afr.high as f64 / 1e6);
     let bytes = smallest(spec);
     let frailty = Frailty { afr, errors_per_bit: known.errors_per_bit(), bytes };
     let risk_of = |afr: f64| risk(level, members, Frailty { afr, ..frailty }, window_hours);
-    let (risk, year_high) = (risk_of(afr)?, risk_of(afr_high)?.year);
+    let (risk, high) = (risk_of(afr)?, risk_of(afr_high)?);
+    let five_years = |of: fn(&Risk) -> f64| [&risk, &high].map(|risk| over_years(of(risk), 5.0));
+    let [whole, whole_high] = five_years(|risk| risk.year);
     Some(LossRisk {
         window_hours,
         risk,
-        year_high,
-        five_years: over_years(risk.year, 5.0),
-        five_years_high: over_years(year_high, 5.0),
+        year_high: high.year,
+        five_years: whole,
+        five_years_high: whole_high,
+        array_five_years: five_years(|risk| risk.array_year),
+        sector_five_years: five_years(|risk| risk.sector_year),
         afr: [afr, afr_high],
         errors_per_bit: frailty.errors_per_bit,
         source: known.afr.source.clone(),
@@ -261,6 +276,7 @@ mod tests {
             seed: 1,
             thorough: true,
             trace: None,
+            replacement_hours: 0,
         };
         let library = Library::builtin();
         let healthy = run_cell(&library, &request.cell(Level::Raid5, ArrayState::Healthy)).unwrap();
@@ -297,10 +313,21 @@ mod tests {
         let array = openraid_sim::machine::ArraySpec::new(Level::Raid5, 8);
         let spec = MachineSpec::new(library.controller("openraid").unwrap().clone(), drive, array);
         let rebuild = Rebuild { idle_hours: Some(27.0), loaded_hours: Some(60.0), ..Rebuild::default() };
-        let loss = loss(Level::Raid5, 8, &spec, &rebuild).unwrap();
+        let later = loss((Level::Raid5, 8), &spec, &rebuild, 24.0).unwrap();
+        let loss = loss((Level::Raid5, 8), &spec, &rebuild, 0.0).unwrap();
         let hour = -(1.0f64 - 0.0035).ln() / 8760.0;
         let expected = 1.0 - (-7.0 * 60.0 * hour).exp();
         assert!((loss.risk.array / expected - 1.0).abs() < 1e-9, "{loss:?}");
         assert!(loss.estimated && loss.year_high > loss.risk.year && (loss.window_hours - 60.0).abs() < 1e-9);
+        // Without a spare the array waits for its new drive: 84 hours in place of 60.
+        let expected = 1.0 - (-7.0 * 84.0 * hour).exp();
+        assert!((later.risk.array / expected - 1.0).abs() < 1e-9 && later.window_hours == 84.0, "{later:?}");
+        // Eight drives fail at their rate; after each failure the array is lost, or some of its sectors.
+        let five_years = |of: f64| 1.0 - (-5.0 * 8.0 * 8760.0 * hour * of).exp();
+        let expected = [loss.risk.array, loss.risk.sector].map(five_years);
+        let found = [loss.array_five_years[0], loss.sector_five_years[0]];
+        assert!(found.iter().zip(expected).all(|(found, wanted)| (found / wanted - 1.0).abs() < 1e-9), "{loss:?}");
+        let neither = (1.0 - found[0]) * (1.0 - found[1]);
+        assert!((1.0 - loss.five_years - neither).abs() < 1e-12, "both together are what the whole is");
     }
 }

@@ -63,6 +63,8 @@ pub struct PlanRequest {
     pub thorough: bool,
     /// A trace that replaces the pattern's load. The levels are then compared by the mean latency of its requests.
     pub trace: Option<Arc<RequestTrace>>,
+    /// Hours until a failed drive is replaced; its rebuild begins then. 0 with a spare.
+    pub replacement_hours: u32,
 }
 
 /// The speed of an array in one state.
@@ -122,7 +124,7 @@ pub struct Missing {
 /// The probability of data loss while a drive is rebuilt under the load.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct LossRisk {
-    /// Hours of the rebuild for these probabilities.
+    /// Hours for these probabilities: until the drive is replaced, and of the rebuild.
     pub window_hours: f64,
     /// The probabilities with the figures of the drive's profile.
     #[serde(flatten)]
@@ -133,6 +135,10 @@ pub struct LossRisk {
     pub five_years: f64,
     /// The same probability with the highest failure rate of the profile's range.
     pub five_years_high: f64,
+    /// Probability over five years that the array is lost, with the profile's figures and with the highest failure rate.
+    pub array_five_years: [f64; 2],
+    /// Probability over five years that sectors are lost while the array survives, likewise.
+    pub sector_five_years: [f64; 2],
     /// Percentage of drives that fail in a year, and the high end of its range.
     pub afr: [f64; 2],
     /// Probability that a bit which is read is unreadable.
@@ -207,6 +213,8 @@ pub struct LevelPlan {
     /// Are levels compared by mean latency instead of requests each second? They are if the requests come at fixed
     /// times.
     pub by_latency: bool,
+    /// Is the load one of large requests, for which MB each second say more than requests?
+    pub by_throughput: bool,
     /// Healthy figures of other runs, to compare levels by.
     #[serde(skip)]
     runs: Runs,

@@ -134,6 +134,7 @@ mod tests {
             seed: 1,
             thorough: false,
             trace: None,
+            replacement_hours: 0,
         };
         let library = Library::builtin();
         let limit = 200.0 * 1.048_576;

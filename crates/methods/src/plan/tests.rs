@@ -15,6 +15,7 @@ fn request(level: Level) -> PlanRequest {
         seed: 1,
         thorough: true,
         trace: None,
+        replacement_hours: 0,
     }
 }
 
@@ -166,6 +167,7 @@ fn a_value_that_the_load_never_meets_is_not_uncertain_however_few_requests_are_m
         seed: 2,
         thorough: true,
         trace: None,
+        replacement_hours: 0,
     };
     let plans = plans(&request);
     let plan = possible(&plans[0]);
@@ -200,6 +202,7 @@ fn a_quick_plan_is_bounded_in_runs_and_in_simulated_events() {
         seed: 1,
         thorough: false,
         trace: None,
+        replacement_hours: 0,
     };
     let runs = AtomicUsize::new(0);
     let ended = |done, _| {
@@ -233,6 +236,7 @@ fn a_plan_begins_no_run_after_its_limit_of_events_and_names_the_missing_ones() {
         seed: 1,
         thorough: false,
         trace: None,
+        replacement_hours: 0,
     };
     let library = Library::builtin();
     let within = |events_max, threads| {

@@ -31,6 +31,8 @@ pub struct IostatDevice {
     pub spec: AccessSpec,
     /// The mean queue, at least one.
     pub depth: u32,
+    /// Requests that ended each second.
+    pub rate: f64,
 }
 
 /// One line of a report.
@@ -198,7 +200,7 @@ fn device(name: String, line: u64, mean: Sample) -> Result<Option<IostatDevice>,
     let spec = AccessSpec::new(&name, lines).map_err(|error| ReadError::at(line, format!("{name}: {error}")))?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cut off at most
     let depth = mean.queue.round().clamp(1.0, DEPTH_MAX) as u32;
-    Ok(Some(IostatDevice { name, spec, depth }))
+    Ok(Some(IostatDevice { name, spec, depth, rate: reads + writes }))
 }
 
 /// Names of a column, the newest first, and the size of its unit.
@@ -417,6 +419,7 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
                       4.00 7.00 0.10 2.60 98.00";
         let plain = recording(full, &["vda 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n", &format!("vda {values}\n")]);
         let expected = read_iostat(plain.as_bytes()).unwrap();
+        assert!((expected[0].rate - 200.0).abs() < 1e-9, "140 reads and 60 writes: {}", expected[0].rate);
         assert_eq!((expected[0].depth, expected[0].spec.lines()), (3, &[line(8192, 70, 100), line(16_384, 30, 0)][..]));
         let same = |text: &str| assert_eq!(read_iostat(text.as_bytes()).as_ref(), Ok(&expected), "{text}");
         for stamp in ["11/28/26 16:55:51", "11/28/2026 04:55:51 PM", "2026-11-28T16:55:51+0000"] {

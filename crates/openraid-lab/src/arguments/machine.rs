@@ -6,7 +6,9 @@ use openraid::quantity;
 use openraid_methods::metrics::Scheme;
 use openraid_methods::run::RunShard;
 use openraid_units::Bytes;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -417,9 +419,12 @@ many published figures lie inside it.
 Levels are compared by runs with the same seeds, that is the same requests at the same positions. The answer gives the \
 difference with a 95 % interval. If the interval contains zero, the answer says that the levels cannot be distinguished.
 
-The answer recommends a level: the fastest of the levels that lose data within five years in at most 1 % of cases, or one that is at \
-most a tenth slower and has more room. For each other level it says why that is not recommended. A trace is played at its own times; levels are then \
-compared by the mean latency.
+The answer recommends a level: the fastest, or one that is at most a tenth slower and has more room. If a level loses data within five years \
+in more than 1 % of cases, its speed counts less in proportion: half at 2 %. For each other level the answer says why that is not recommended. \
+A trace is played at its own times; levels are then compared by the mean latency.
+
+Without --depth, a load has as many outstanding requests as its use has: 16 for database, file-server and web-server. Loads of large requests are \
+given in MB/s, too. With a rate (--rate, or the output of iostat) at least 32 requests are outstanding, so that the array shows the most that it carries.
 
 --journal adds a journal with a drive of its own. Each level is then also run without it, and the answer says what the journal brings, and which part is the limit: its device, or the drives that its data goes to.
 
@@ -433,7 +438,9 @@ Examples:
   openraid-lab plan --drives 4,6,8 --drive exos_x18_18tb --load vm --effort quick --price 279.90 --kwh-price 0.30
   openraid-lab plan --drives 8 --drive 6xexos_x18_18tb+2xmg08_16tb --load backup --effort quick
   openraid-lab plan --drives 8 --load vm --journal pm9a3_1920 --effort quick
-  openraid-lab plan --drives 4 --from recorded.iolog --effort quick")]
+  openraid-lab plan --drives 4 --from recorded.iolog --effort quick
+  openraid-lab plan --drives 4,6 --from iostat.txt --job sda --effort quick
+  openraid-lab plan --drives 8 --load vm --caches wt,wb:256 --chunks 64K,512K --spares 0,1 --effort quick")]
 #[command(mut_arg("drive", |drive| drive.help(PLAN_DRIVE)), mut_arg("bus", |bus| bus.help(PLAN_BUS)))]
 pub struct PlanArguments {
     /// Numbers of drives, separated by commas: each is a plan of its own, and the answer says what more drives bring
@@ -450,6 +457,22 @@ pub struct PlanArguments {
     /// Levels, separated by commas [default: all that this controller offers for this number of drives, but not RAID 4]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,
+    /// Write caches, separated by commas, each is a plan of its own: wt, wb, or with a size in MiB as wb:256
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["cache", "cache_mib"])]
+    pub caches: Vec<CacheChoice>,
+    /// Chunk sizes, separated by commas: each is a plan of its own
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "chunk", value_parser = quantity::size)]
+    pub chunks: Vec<Bytes>,
+    /// Numbers of spares, separated by commas: each is a plan of its own, in which so many of the drives wait for a failure
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(0..=32))]
+    pub spares: Vec<u16>,
+    /// Hours until a failed drive is replaced, if there is no spare [default: 0; with --spares 24]
+    #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(0..=8760))]
+    pub replace_after: Option<u32>,
+    /// Requests each second that the array must carry: the answer says which level does, and with how much in reserve
+    /// [default with the output of iostat: the recorded mean]
+    #[arg(long, value_name = "N", value_parser = price)]
+    pub rate: Option<f64>,
     /// Own load: a trace (openraid record, blkparse, fio iolog, CSV of MSR, SPC, Alibaba, SYSTOR '17), a fio job, an
     /// Iometer .icf, the output of iostat -x
     #[arg(long, value_name = "FILE", conflicts_with = "load")]
@@ -470,7 +493,37 @@ pub struct PlanArguments {
     pub load: LoadArguments,
 }
 
-/// A price.
+/// A write cache with its size, as an option names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheChoice {
+    /// Write-back, and not write-through?
+    pub back: bool,
+    /// Size in MiB, if it is given.
+    pub mib: Option<u32>,
+}
+
+impl FromStr for CacheChoice {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let (mode, size) = word.split_once(':').map_or((word, None), |(mode, size)| (mode, Some(size)));
+        let mib = size.map(str::parse::<u32>).transpose().ok();
+        match (mode, mib) {
+            ("wb", Some(mib)) => Ok(Self { back: true, mib }),
+            ("wt", Some(mib)) => Ok(Self { back: false, mib }),
+            _ => Err("give wt or wb, or with a size in MiB, as in wb:256".into()),
+        }
+    }
+}
+
+impl fmt::Display for CacheChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.back { "write-back" } else { "write-through" })?;
+        self.mib.map_or(Ok(()), |mib| write!(f, " {mib} MiB"))
+    }
+}
+
+/// A price or a rate.
 fn price(word: &str) -> Result<f64, String> {
     let price = word.parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0 && *price < 1e9);
     price.ok_or_else(|| "give a number that is not negative, as in 279.90".into())

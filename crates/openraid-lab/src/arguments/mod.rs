@@ -7,8 +7,9 @@ mod validate;
 
 pub use console::{ConsoleArguments, ConsoleVerb, ProfileArguments};
 pub use machine::{
-    CacheWord, CompareArguments, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord, LoadArguments,
-    MachineArguments, MergeArguments, PlanArguments, RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
+    CacheChoice, CacheWord, CompareArguments, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord,
+    LoadArguments, MachineArguments, MergeArguments, PlanArguments, RehearseArguments, ReviewArguments,
+    SimulateArguments, WayWord,
 };
 pub use torture::TortureArguments;
 pub use validate::ValidateArguments;

@@ -219,7 +219,7 @@ fn simulated_machine(arguments: &ReviewArguments) -> Result<Axes, Failure> {
 fn wanted(arguments: &ReviewArguments) -> Result<ReviewTask, Failure> {
     let asked = arguments.load.as_deref().map(|word| load(word, arguments.job.as_deref(), Axes::default()));
     let (given, trace) = match asked.transpose()? {
-        Some(ChosenLoad { pattern, axes, trace }) => (Some((pattern, axes)), trace),
+        Some(ChosenLoad { pattern, axes, trace, .. }) => (Some((pattern, axes)), trace),
         None => (None, None),
     };
     let mut methods = match &arguments.methods {

@@ -99,7 +99,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     }
     let word = arguments.array.as_deref().unwrap_or_default();
     let subject = word.parse().map_err(Failure::usage)?;
-    let ChosenLoad { pattern, axes, trace } = asked(&arguments.load)?;
+    let ChosenLoad { pattern, axes, trace, .. } = asked(&arguments.load)?;
     if arguments.range && trace.is_some() {
         let text = "--range: a trace sends requests at its own times, whatever the machine can do; leave it out";
         return Err(Failure::usage(text));

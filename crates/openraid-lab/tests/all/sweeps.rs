@@ -26,18 +26,90 @@ fn a_plan_has_several_drive_counts_prices_five_years_and_a_recommendation() {
     assert!(number(&energy["idle_watts"]) > 21.1 && number(&energy["watts"]) <= 37.6 + 1e-9, "{energy}");
     let price = number(&plan["prices"][0]["per_tb"]);
     assert!((price - 4.0 * 250.0 / (number(&level["capacity"]) / 1e12)).abs() < 1e-6, "{price}");
-    // Mirrors are faster, and recommended unless they lose data in more than 1 of 100 cases.
-    let chosen = if five <= 0.01 { "raid10x4" } else { "raid6x4" };
-    assert_eq!(plan["recommendation"]["array"], chosen, "{}", plan["recommendation"]);
+    // Mirrors are twice as fast, and lose data in about 1 of 100 cases.
+    assert_eq!(plan["recommendation"]["array"], "raid10x4", "{}", plan["recommendation"]);
+    let (array, sector) = (number(&loss["array_five_years"][0]), number(&loss["sector_five_years"][0]));
+    assert!((five - (1.0 - (1.0 - array) * (1.0 - sector))).abs() < 1e-9 && array < sector, "{loss}");
+    assert_eq!((&level["by_throughput"], &plan["outstanding"]), (&true.into(), &8.into()));
     assert!(number(&plan["more"][0]["levels"][0]["possible"]["loss"]["five_years"]) > five, "more drives, more losses");
     let across = plan["across"].as_array().expect("a list");
     assert!(across[0].as_str().is_some_and(|line| line.starts_with("raid10x4 to raid10x6: ")), "{across:?}");
     let text = lab.line(line).expect(0).text();
-    for words in
-        ["IN 5 YEARS, %", "PRICE A TB", "recommended: raid", "RECOMMENDED  ROOM", "6 x exos_x18_18tb on pcie3_x8"]
-    {
+    for words in [
+        "IN 5 YEARS",
+        "PRICE A TB",
+        "recommended: raid",
+        "RECOMMENDED  ROOM",
+        "6 x exos_x18_18tb on pcie3_x8",
+        " MB/s, ",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    assert!(text.contains("backup, 8 outstanding: MB/s / requests/s / mean latency in ms"), "{text}");
+}
+
+#[test]
+fn a_plan_compares_caches_chunks_and_spares_in_one_answer() {
+    let lab = Lab::new("spares");
+    let line = "plan --drives 4 --drive wd740gd --levels 5 --load random --effort quick";
+    let asked = format!("{line} --caches wt,wb:64 --chunks 64K,256K --spares 0,1");
+    let plan = lab.line(&format!("{asked} --json")).expect(0).json();
+    let more = plan["more"].as_array().expect("a list");
+    let of = |machine: &Value| (machine["cache"].clone(), machine["chunk_bytes"].clone(), machine["spares"].clone());
+    assert_eq!(more.len(), 7);
+    assert_eq!(of(&plan), ("write-through".into(), 65_536.into(), 0.into()));
+    assert_eq!(of(&more[6]), ("write-back 64 MiB".into(), 262_144.into(), 1.into()));
+    // Without a spare a day goes by before the rebuild.
+    assert_eq!((&plan["replacement_hours"], &more[0]["replacement_hours"]), (&24.into(), &0.into()));
+    let window = |machine: &Value| number(&machine["levels"][0]["possible"]["loss"]["window_hours"]);
+    assert!(window(&plan) > 24.0 && window(&more[0]) < window(&plan), "{} {}", window(&plan), window(&more[0]));
+    assert_eq!((&plan["drives"], &more[0]["drives"]), (&4.into(), &3.into()));
+    let across = plan["across"].as_array().expect("a list").iter().filter_map(Value::as_str);
+    let begin = "write-through, chunk 64 KiB: raid5x3 with 1 spare instead of raid5x4 with no spare: ";
+    assert_eq!(across.filter(|line| line.starts_with(begin)).count(), 1, "{plan}");
+    for (options, words) in [
+        ("--caches xb", &["wt or wb, or with a size in MiB"][..]),
+        ("--caches wb --cache wt", &["cannot be used with"]),
+        ("--spares 4", &["of 4 drives none is left for an array"]),
+    ] {
+        lab.line(&format!("{line} {options}")).refused(64, words);
+    }
+}
+
+#[test]
+fn a_plan_says_which_level_carries_the_rate_of_iostat() {
+    let lab = Lab::new("rate");
+    let report = |reads: u32, writes: u32| {
+        format!("Device r/s rkB/s w/s wkB/s aqu-sz\nsda {reads} {} {writes} {} 2\n\n", reads * 8, writes * 8)
+    };
+    let text = format!("Linux 6.1 (host)\n\n{}{}", report(1, 1), report(100, 50));
+    std::fs::write(lab.path("iostat"), text).expect("written");
+    let line = "plan --drives 4 --drive exos_x18_18tb --levels 10,6 --from iostat --effort quick";
+    let plan = lab.line(&format!("{line} --json")).expect(0).json();
+    // The mean queue of two says nothing about the most that an array carries.
+    assert_eq!((&plan["rate"], &plan["outstanding"]), (&150.0.into(), &32.into()));
+    let (level, reserve) = (&plan["levels"][0]["possible"], &plan["reserves"][0]);
+    let free = (1.0 - 150.0 / number(&level["healthy"]["iops"])) * 100.0;
+    assert!((number(&reserve["healthy_percent"]) - free).abs() < 1e-9 && free > 30.0, "{reserve}");
+    let text = lab.line(line).expect(0).text();
+    assert!(text.contains("150 requests/s must be carried") && text.contains("raid10x4: carries it with "), "{text}");
+    let more = lab.line(&format!("{line} --rate 5000")).expect(0).text();
+    assert!(
+        more.contains("raid10x4: does not carry it: ") && more.contains("no level carries 5000 requests/s"),
+        "{more}"
+    );
+}
+
+#[test]
+fn a_named_load_has_the_depth_of_its_use_and_drives_in_slots_share_no_bus() {
+    let lab = Lab::new("depth");
+    let plan = lab.line("plan --drives 2 --levels 1 --drive wd740gd --load file-server --effort quick --json");
+    assert_eq!(plan.expect(0).json()["outstanding"], 16);
+    let line =
+        "plan --drives 4 --levels 0 --drive 980pro_1tb --load sequential --block 1M --depth 32 --effort quick --json";
+    let plan = lab.line(line).expect(0).json();
+    let mbps = number(&plan["levels"][0]["possible"]["healthy"]["mbps"]);
+    assert!(plan["bus"] == "slots" && mbps > 25_000.0, "four times 7 GB/s: {mbps} on {}", plan["bus"]);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use openraid_methods::cell::{Level, PartName};
 use openraid_methods::plan::{CacheSize, Gain, Lead, LevelPlan, Planned};
+use openraid_models::{DriveKind, DriveProfile};
+use openraid_sim::machine::MachineSpec;
 use openraid_units::Bytes;
 
 use super::text::chance;
@@ -33,10 +35,11 @@ pub(super) fn comparisons(levels: &[Planned]) -> Vec<Comparison> {
 
 /// The figure by which levels are compared.
 pub(super) fn speed_of(plan: &LevelPlan) -> String {
-    if plan.by_latency {
-        format!("{} ms in the mean", figure(plan.healthy.mean_ms))
-    } else {
-        format!("{} requests/s", figure(plan.healthy.iops))
+    let requests = format!("{} requests/s", figure(plan.healthy.iops));
+    match (plan.by_latency, plan.by_throughput) {
+        (true, _) => format!("{} ms in the mean", figure(plan.healthy.mean_ms)),
+        (false, true) => format!("{} MB/s, {requests}", figure(plan.healthy.mbps)),
+        (false, false) => requests,
     }
 }
 
@@ -114,9 +117,24 @@ fn least_certain(plan: &LevelPlan) -> Option<String> {
     least(&plan.uncertain, plan.chance_percent).map(|words| format!("{}: {words}", plan.array))
 }
 
-pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<String> {
+/// The sentence about drives with shingled recording.
+fn shingled(drives: &[DriveProfile]) -> Option<String> {
+    let of_drive = |drive: &DriveProfile| match &drive.kind {
+        DriveKind::Disk(disk) => Some((drive.head.name.clone(), disk.shingled.as_ref()?.cache.value)),
+        _ => None,
+    };
+    let (name, cache) = drives.iter().find_map(of_drive)?;
+    Some(format!(
+        "SHINGLED: {name} keeps writes in {} of its disks and moves them later; when that is full, it makes a few random writes \
+         each second, and a rebuild onto it takes days: take it for archives that are written once, and not for an array",
+        sold(cache)
+    ))
+}
+
+pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison], machine: &MachineSpec) -> Vec<String> {
     let safe: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
-    let mut advice = fastest(&safe, comparisons);
+    let mut advice: Vec<String> = shingled(&machine.drives).into_iter().collect();
+    advice.extend(fastest(&safe, comparisons));
     if let Some(most) = safe.iter().max_by_key(|plan| plan.capacity) {
         advice.push(format!("most room that survives a failure: {}, {}", most.array, sold(Bytes(most.capacity))));
     }
@@ -163,17 +181,23 @@ fn scratch(levels: &[Planned], safe: &[&LevelPlan]) -> Option<String> {
 fn exchange(levels: &[Planned]) -> Option<String> {
     let of = |level: Level| possible(levels).find(|plan| plan.array.level() == Some(level));
     let (fifty, six) = (of(Level::Raid50)?, of(Level::Raid6)?);
-    let speed = |plan: &LevelPlan| {
-        if plan.by_latency {
-            format!("{} ms", figure(plan.healthy.mean_ms))
-        } else {
-            figure(plan.healthy.iops)
-        }
+    let speed = |plan: &LevelPlan| match (plan.by_latency, plan.by_throughput) {
+        (true, _) => format!("{} ms", figure(plan.healthy.mean_ms)),
+        (false, true) => figure(plan.healthy.mbps),
+        (false, false) => figure(plan.healthy.iops),
     };
-    let what = if fifty.by_latency { "in the mean" } else { "requests/s" };
+    let what = match (fifty.by_latency, fifty.by_throughput) {
+        (true, _) => "in the mean",
+        (false, true) => "MB/s",
+        (false, false) => "requests/s",
+    };
     let safety = fifty.loss.as_ref().zip(six.loss.as_ref()).map_or_else(String::new, |(a, b)| {
-        let (a, b) = (chance(a.five_years), chance(b.five_years));
-        format!("; loses data within five years in {a} against {b} % of cases")
+        let array = (chance(a.array_five_years[0]), chance(b.array_five_years[0]));
+        let sector = (chance(a.sector_five_years[0]), chance(b.sector_five_years[0]));
+        format!(
+            "; loses the array within five years in {} against {} % of cases, sectors in {} against {} %",
+            array.0, array.1, sector.0, sector.1
+        )
     });
     let survives = |plan: &LevelPlan| match plan.survives {
         (least, most) if least == most => least.to_string(),
@@ -248,6 +272,7 @@ mod tests {
             seed: 1,
             thorough: true,
             trace: None,
+            replacement_hours: 0,
         };
         let planned = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan").remove(0);
         let Planned::Possible(plan) = planned else { panic!("a mirror can be") };
@@ -282,6 +307,16 @@ mod tests {
     }
 
     #[test]
+    fn shingled_drives_have_one_sentence() {
+        let library = openraid_models::Library::builtin();
+        let drives = |name: &str| vec![library.drive(name).expect("a profile").clone()];
+        let said = shingled(&drives("st8000as0002")).expect("it is shingled");
+        assert!(said.starts_with("SHINGLED: st8000as0002 keeps writes in 20.0 GB"), "{said}");
+        assert!(said.ends_with("archives that are written once, and not for an array"), "{said}");
+        assert_eq!(shingled(&drives("exos_x18_18tb")), None);
+    }
+
+    #[test]
     fn levels_whose_difference_is_chance_are_not_ranked() {
         let request = PlanRequest {
             system: "openraid".into(),
@@ -294,6 +329,7 @@ mod tests {
             seed: 1,
             thorough: false,
             trace: None,
+            replacement_hours: 0,
         };
         let mut plans = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan");
         for (plan, iops) in plans.iter_mut().zip([719.0, 717.0, 440.0]) {

@@ -53,6 +53,8 @@ impl PlanPart {
         let load = &arguments.load;
         format!("{:?}", (&arguments.drives, &arguments.levels, &arguments.system, arguments.range, load))
             .hash(&mut hash);
+        let machine = (&arguments.caches, &arguments.chunks, &arguments.spares, arguments.replace_after);
+        format!("{machine:?} {:?}", arguments.rate).hash(&mut hash);
         let prices = arguments.price.iter().chain(&arguments.kwh_price).map(|price| price.to_bits());
         (trace.map(RequestTrace::digest), arguments.price.len(), prices.collect::<Vec<_>>()).hash(&mut hash);
         let question = format!("{:016x}", hash.finish());

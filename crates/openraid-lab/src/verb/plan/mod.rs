@@ -2,28 +2,30 @@
 
 mod advice;
 mod join_parts;
+mod machines;
 mod prices;
+mod rate;
 mod recommend;
 mod several_machines;
 mod text;
 
 use std::sync::Arc;
 
-use openraid_methods::cell::{footprint, machine_spec, ArrayState, Axes, Caches, Level, Subject};
-use openraid_methods::plan::{Lead, PlanRequest, Planned};
+use openraid_methods::cell::{footprint, machine_spec, ArrayState, Axes, Caches, Level, Pattern, Subject};
+use openraid_methods::plan::{Lead, LevelPlan, PlanRequest, Planned};
 use openraid_models::Library;
 use serde::Serialize;
 
 use crate::arguments::{EffortWord, PlanArguments};
-use crate::shared_parts::{
-    asked, drive_fits, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad,
-};
+use crate::shared_parts::{asked, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad};
 pub use join_parts::join;
 use join_parts::PlanPart;
+use machines::{machines, Machine};
 use openraid::failure::{Exit, Failure, Outcome};
 use openraid::quantity::counted;
 use openraid::verb::Context;
 use prices::{Price, Prices};
+use rate::Reserve;
 use recommend::Recommendation;
 
 /// Levels that are compared if the command line names none; impossible ones are left out.
@@ -31,8 +33,9 @@ const USUAL_LEVELS: [Level; 6] =
     [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60];
 /// Up to this number of drives a mirror is also compared.
 const MIRROR_DRIVES_MAX: u16 = 3;
-/// Maximum number of machines in one answer.
-const MACHINES_MAX: usize = 64;
+/// Minimum number of outstanding requests if a rate must be carried: with fewer, an array does not show the most that it
+/// carries.
+const RATE_DEPTH: u32 = 32;
 /// Number of requests of a trace below which the answer warns: every hundredth request decides the 99th percentile.
 const TRACE_LEAST: usize = 1000;
 
@@ -64,7 +67,15 @@ struct MachinePlan {
     drive: String,
     /// Size of each drive.
     drive_bytes: u64,
-    /// Name of the host bus.
+    /// Number of further drives that wait for a failure.
+    spares: u16,
+    /// Hours until a failed drive is replaced.
+    replacement_hours: u32,
+    /// Chunk of the arrays.
+    chunk_bytes: u64,
+    /// The write cache as it was asked for, if there are several in the answer.
+    cache: Option<String>,
+    /// Name of the host bus; `slots` if each drive has a slot of the host for itself.
     bus: String,
     /// When writes are acknowledged, and the caches that are on.
     caches: Caches,
@@ -83,8 +94,11 @@ struct MachinePlan {
     /// The level to take, if one can be recommended.
     recommendation: Option<Recommendation>,
     /// Requests that are outstanding at the same time.
-    #[serde(skip)]
     outstanding: u32,
+    /// Requests each second that the array must carry, if a rate is known.
+    rate: Option<f64>,
+    /// What each level has in reserve at that rate.
+    reserves: Vec<Reserve>,
 }
 
 /// A comparison of two levels.
@@ -110,32 +124,39 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
     let load = load_of(arguments)?;
     let machines = machines(arguments, &library, &load.axes)?;
+    let rate = arguments.rate.or(load.rate).filter(|rate| *rate > 0.0 && load.trace.is_none());
     let trace = load.trace.map(Arc::new);
     let part = PlanPart::of(arguments, &library, machines.len(), trace.as_deref())?;
     let (mut plans, mut texts) = (Vec::new(), Vec::new());
     let all = machines.len();
-    let several_buses = machines.windows(2).any(|pair| pair[0].1.bus != pair[1].1.bus);
-    for (number, (drives, axes, price)) in machines.into_iter().enumerate() {
+    let differ = |of: fn(&Machine) -> bool| machines.iter().any(of) && !machines.iter().all(of);
+    let several_buses = machines.windows(2).any(|pair| pair[0].axes.bus != pair[1].axes.bus);
+    let several_chunks = machines.windows(2).any(|pair| pair[0].axes.chunk != pair[1].axes.chunk);
+    let shown = text::Shown { bus: several_buses, chunk: several_chunks, spares: differ(|machine| machine.spares > 0) };
+    for (number, machine) in machines.iter().enumerate() {
         if part.as_ref().is_some_and(|part| !part.shard.takes(number)) {
             continue;
         }
-        let levels = levels(arguments, drives)?;
+        let levels = levels(arguments, machine.drives)?;
         let request = PlanRequest {
             system: arguments.system.clone(),
-            drive: axes.drive.clone(),
-            drives,
+            drive: machine.axes.drive.clone(),
+            drives: machine.drives,
             levels,
             pattern: load.pattern.clone(),
-            axes,
+            axes: with_depth(&machine.axes, &load.pattern, rate.is_some()),
             effort: effort(arguments.load.effort),
             seed: arguments.load.seed,
             thorough: arguments.range || arguments.load.effort != EffortWord::Quick,
             trace: trace.clone(),
+            replacement_hours: machine.replacement_hours,
         };
-        let prices = Prices { drive: price, kwh: arguments.kwh_price };
+        let prices = Prices { drive: machine.price, kwh: arguments.kwh_price, spares: machine.spares };
         let runs = if all > 1 { format!("machine {} of {all}, runs", number + 1) } else { "runs".into() };
-        let body = MachinePlan { number, ..one(&library, request, arguments.levels.is_empty(), &prices, &runs)? };
-        texts.push(text::text(&body, &prices, several_buses));
+        let planned = one(&library, request, (arguments.levels.is_empty(), rate), &prices, &runs)?;
+        let (spares, cache) = (machine.spares, machine.cache.clone());
+        let body = MachinePlan { number, spares, cache, ..planned };
+        texts.push(text::text(&body, &prices, &shown));
         plans.push(body);
     }
     if let Some(few) = trace.as_ref().map(|trace| trace.records().len()).filter(|count| *count < TRACE_LEAST) {
@@ -166,41 +187,6 @@ fn load_of(arguments: &PlanArguments) -> Result<ChosenLoad, Failure> {
         .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))
 }
 
-/// All combinations of drive counts, drives and buses, each with the price of a drive.
-fn machines(
-    arguments: &PlanArguments,
-    library: &Library,
-    load: &Axes,
-) -> Result<Vec<(u16, Axes, Option<f64>)>, Failure> {
-    let words = |word: &Option<String>| -> Vec<Option<String>> {
-        word.as_ref().map_or_else(|| vec![None], |word| word.split(',').map(|one| Some(one.trim().into())).collect())
-    };
-    let all = words(&load.drive);
-    if !arguments.price.is_empty() && arguments.price.len() != all.len() {
-        return Err(Failure::usage(format!(
-            "--price: {} for {} of --drive; give a price for each drive profile, separated by commas",
-            counted(arguments.price.len() as u64, "price", "prices"),
-            counted(all.len() as u64, "drive profile", "drive profiles"),
-        )));
-    }
-    let mut machines = Vec::new();
-    for (number, drive) in all.into_iter().enumerate() {
-        for bus in words(&load.bus) {
-            for drives in &arguments.drives {
-                let axes = Axes { drive: drive.clone(), bus: bus.clone(), ..load.clone() };
-                drive_fits(library, &arguments.system, &axes)?;
-                machines.push((*drives, axes, arguments.price.get(number).copied()));
-            }
-        }
-    }
-    let most = MACHINES_MAX * arguments.shard.map_or(1, |shard| shard.of as usize);
-    if machines.len() > most {
-        let reason = format!("{} machines in one answer; give at most {MACHINES_MAX}, or use --shard", machines.len());
-        return Err(Failure::usage(reason));
-    }
-    Ok(machines)
-}
-
 fn levels(arguments: &PlanArguments, drives: u16) -> Result<Vec<Level>, Failure> {
     let mut levels = arguments.levels.iter().map(|word| level(word)).collect::<Result<Vec<Level>, Failure>>()?;
     if levels.is_empty() {
@@ -212,11 +198,20 @@ fn levels(arguments: &PlanArguments, drives: u16) -> Result<Vec<Level>, Failure>
     Ok(levels)
 }
 
-/// The plan of one machine. With `usual`, impossible levels are left out. `runs` is the word of its progress.
+/// The axes of the load with its queue depth: the given one, or that of the load's use.
+fn with_depth(axes: &Axes, pattern: &Pattern, has_rate: bool) -> Axes {
+    let usual = axes.qd.unwrap_or_else(|| pattern.usual_depth());
+    let workers = u32::from(axes.workers.unwrap_or(pattern.defaults().workers)).max(1);
+    let depth = if has_rate { usual.max(RATE_DEPTH.div_ceil(workers)) } else { usual };
+    Axes { qd: Some(depth), ..axes.clone() }
+}
+
+/// The plan of one machine, for a rate that must be carried if one is known. With `usual`, impossible levels are left
+/// out. `runs` is the word of its progress.
 fn one(
     library: &Library,
     request: PlanRequest,
-    usual: bool,
+    (usual, rate): (bool, Option<f64>),
     prices: &Prices,
     runs: &str,
 ) -> Result<MachinePlan, Failure> {
@@ -234,7 +229,7 @@ fn one(
     let load = request.pattern.name().to_owned();
     let machine = machine_spec(library, &cell).map_err(refused)?;
     let comparisons = advice::comparisons(&planned);
-    let bus = machine.bus.as_ref().map_or_else(|| machine.controller.bus.clone(), |bus| bus.name.clone());
+    let bus = machine.bus_name().to_owned();
     Ok(MachinePlan {
         number: 0,
         system: request.system,
@@ -245,11 +240,17 @@ fn one(
         caches: Caches::of(&machine),
         load,
         prices: match prices {
-            Prices { drive: None, kwh: None } => Vec::new(),
+            Prices { drive: None, kwh: None, .. } => Vec::new(),
             _ => advice::possible(&planned).map(|plan| prices.of(plan)).collect(),
         },
-        advice: advice::advice(&planned, &comparisons),
-        recommendation: recommend::recommend(&planned, &comparisons),
+        advice: advice::advice(&planned, &comparisons, &machine),
+        recommendation: recommend::recommend(&planned, &comparisons, rate),
+        reserves: rate.map_or_else(Vec::new, |rate| rate::reserves(&planned, rate)),
+        rate,
+        spares: 0,
+        replacement_hours: request.replacement_hours,
+        chunk_bytes: machine.chunk().get(),
+        cache: None,
         comparisons,
         thorough: request.thorough,
         levels: planned,

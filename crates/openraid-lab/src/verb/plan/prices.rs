@@ -14,6 +14,8 @@ pub(super) struct Prices {
     pub drive: Option<f64>,
     /// Price of a kilowatt hour.
     pub kwh: Option<f64>,
+    /// Number of spares, which are bought, too.
+    pub spares: u16,
 }
 
 /// What a level costs.
@@ -31,7 +33,7 @@ pub(super) struct Price {
 impl Prices {
     /// What this level costs.
     pub fn of(&self, plan: &LevelPlan) -> Price {
-        let drives = f64::from(plan.array.members());
+        let drives = f64::from(plan.array.members() + self.spares);
         Price {
             array: plan.array,
             per_tb: self.drive.map(|price| price * drives / (plan.capacity as f64 / 1e12)),

@@ -1,25 +1,26 @@
-//! Chooses the recommended level and gives the reason. Safety comes first, then speed, then capacity.
+//! Chooses the recommended level and gives the reason: speed, discounted by the risk of losing data, then room.
 //!
 //! ```text
-//!   1  levels that survive a failure, and lose data within five years in at most 1 of 100 cases; if there is none, the
-//!      one with the lowest probability of data loss
-//!   2  the fastest of them, and all that are at most a tenth slower or not distinguished from it
-//!   3  of these, the one with the largest capacity
+//!   1  levels that survive a failure; if a rate must be carried, those that carry it, also with a drive missing
+//!   2  the fastest of them. A level that loses data within five years in more than 1 % of cases counts less in proportion:
+//!      half as fast at 2 %. If a rate is carried, speed does not matter any more
+//!   3  of all that count at most a tenth less, or are not distinguished from it, the one with the largest capacity
 //! ```
 
 use openraid_methods::cell::Subject;
-use openraid_methods::plan::{LevelPlan, Planned};
+use openraid_methods::plan::{LevelPlan, LossRisk, Planned};
 use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::advice::{possible, speed_of};
+use super::rate::{in_reserve, is_always_carried, is_carried};
 use super::text::chance;
 use super::Comparison;
-use openraid::quantity::sold;
+use openraid::quantity::{figure, sold};
 
-/// Maximum probability of data loss within five years.
-const FIVE_YEARS_MAX: f64 = 0.01;
-/// A level counts as fast if it has at least this share of the fastest level's speed.
+/// Up to this probability of data loss within five years, the speed of a level counts in full.
+const FIVE_YEARS: f64 = 0.01;
+/// A level counts as fast if it has at least this share of the fastest level's value.
 const AS_FAST: f64 = 0.9;
 
 /// A level, and why.
@@ -46,71 +47,84 @@ impl Recommendation {
     }
 }
 
-fn loss(plan: &LevelPlan) -> Option<f64> {
-    plan.loss.as_ref().map(|loss| loss.five_years)
+/// The chance of losing the array, and that of losing sectors, as text.
+pub(super) fn losses(loss: &LossRisk) -> String {
+    let (array, sector) = (chance(loss.array_five_years[0]), chance(loss.sector_five_years[0]));
+    format!("loses the array within five years in {array} % of cases, sectors in {sector} %")
 }
 
-fn is_safe(plan: &LevelPlan) -> bool {
-    loss(plan).is_none_or(|loss| loss <= FIVE_YEARS_MAX)
+/// The share of its speed that counts, by its chance of losing data.
+fn weight(plan: &LevelPlan) -> f64 {
+    plan.loss.as_ref().map_or(1.0, |loss| (FIVE_YEARS / loss.five_years.max(FIVE_YEARS)).min(1.0))
 }
 
-/// The recommended level; none if no level survives a failure.
-pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Option<Recommendation> {
+/// The recommended level, for a rate that must be carried if one is known; none if no level survives a failure.
+pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison], rate: Option<f64>) -> Option<Recommendation> {
     let surviving: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
-    let safe: Vec<&LevelPlan> = surviving.iter().copied().filter(|plan| is_safe(plan)).collect();
-    let none_is_safe = safe.is_empty();
-    let allowed = if none_is_safe {
-        let least =
-            surviving.iter().copied().min_by(|one, two| loss(one).unwrap_or(0.0).total_cmp(&loss(two).unwrap_or(0.0)));
-        least.into_iter().collect()
-    } else {
-        safe
+    let that = |counts: &dyn Fn(&LevelPlan) -> bool| -> Vec<&LevelPlan> {
+        surviving.iter().copied().filter(|plan| counts(plan)).collect()
     };
-    let fastest = allowed.iter().copied().max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
+    let carrying = rate.map_or_else(Vec::new, |rate| {
+        let always = that(&|plan| is_always_carried(plan, rate));
+        if always.is_empty() {
+            that(&|plan| is_carried(plan, rate))
+        } else {
+            always
+        }
+    });
+    let is_carried = !carrying.is_empty();
+    let allowed = if is_carried { carrying } else { surviving };
+    let value = |plan: &LevelPlan| weight(plan) * if is_carried { 1.0 } else { plan.merit() };
+    let best = allowed
+        .iter()
+        .copied()
+        .max_by(|one, two| value(one).total_cmp(&value(two)).then(one.merit().total_cmp(&two.merit())))?;
     let alike = |plan: &LevelPlan| {
         let comparison =
-            comparisons.iter().find(|comparison| comparison.faster == fastest.array && comparison.than == plan.array);
-        plan.merit() >= AS_FAST * fastest.merit()
-            || comparison.is_some_and(|comparison| !super::advice::is_told_apart(&comparison.lead))
+            comparisons.iter().find(|comparison| comparison.faster == best.array && comparison.than == plan.array);
+        let is_level = comparison.is_some_and(|comparison| !super::advice::is_told_apart(&comparison.lead));
+        value(plan) >= AS_FAST * value(best) || (is_level && weight(plan) >= AS_FAST * weight(best))
     };
     // A difference of one hundredth in capacity decides nothing.
     let largest = allowed.iter().filter(|plan| alike(plan)).map(|plan| plan.capacity).max()?;
     let roomy = allowed.iter().copied().filter(|plan| alike(plan) && plan.capacity / 99 >= largest / 100);
-    let chosen = roomy.max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
-    let mut reasons = Vec::new();
-    match loss(chosen) {
-        Some(loss) if none_is_safe => {
-            let limit = chance(FIVE_YEARS_MAX);
-            reasons.push(format!(
-                "loses data within five years in {} % of cases, the least of all; none stays below {limit} %",
-                chance(loss)
-            ));
+    let chosen =
+        roomy.max_by(|one, two| value(one).total_cmp(&value(two)).then(one.merit().total_cmp(&two.merit())))?;
+    let is_fastest = allowed.iter().all(|plan| plan.merit() <= chosen.merit());
+    let mut reasons = vec![chosen
+        .loss
+        .as_ref()
+        .map_or_else(|| "survives a failure; how likely it loses data is not known".into(), losses)];
+    reasons.push(match rate {
+        Some(rate) if is_carried => in_reserve(chosen, rate),
+        Some(rate) => format!("no level carries {} requests/s; it makes {}", figure(rate), speed_of(chosen)),
+        None if is_fastest && allowed.len() > 1 => {
+            format!("the fastest that survives a failure ({})", speed_of(chosen))
         }
-        Some(loss) => reasons.push(format!("loses data within five years in {} % of cases", chance(loss))),
-        None => reasons.push("survives a failure; how likely it loses data is not known".into()),
-    }
-    reasons.push(match chosen.array == fastest.array {
-        true if allowed.len() > 1 => {
-            format!(
-                "the fastest of the {} with at most {} % ({})",
-                allowed.len(),
-                FIVE_YEARS_MAX * 100.0,
-                speed_of(chosen)
-            )
-        }
-        true => speed_of(chosen),
-        false => format!("as fast as {} within a tenth ({}), with more room", fastest.array, speed_of(chosen)),
+        None if allowed.len() == 1 => speed_of(chosen),
+        None if chosen.array == best.array => format!("the fastest for its safety ({})", speed_of(chosen)),
+        None => format!("as fast as {} within a tenth ({}), with more room", best.array, speed_of(chosen)),
     });
     reasons.push(sold(Bytes(chosen.capacity)));
-    let others = possible(levels).filter(|plan| plan.array != chosen.array).map(|plan| against(plan, chosen)).collect();
+    let others = possible(levels).filter(|plan| plan.array != chosen.array);
+    let others = others.map(|plan| against(plan, chosen, rate.filter(|_| is_carried))).collect();
     Some(Recommendation { array: chosen.array, reasons, others })
 }
 
-/// The reasons against this level, and its advantages.
-fn against(plan: &LevelPlan, chosen: &LevelPlan) -> String {
-    let reason = match loss(plan) {
+/// The reasons against this level, and its advantages. `rate` is carried by the chosen one.
+fn against(plan: &LevelPlan, chosen: &LevelPlan, rate: Option<f64>) -> String {
+    let reason = match (&plan.loss, rate) {
         _ if plan.survives.0 == 0 => "loses everything with the first drive".to_owned(),
-        Some(loss) if loss > FIVE_YEARS_MAX => format!("loses data within five years in {} % of cases", chance(loss)),
+        (_, Some(rate)) if !is_carried(plan, rate) => format!("does not carry {} requests/s", figure(rate)),
+        (_, Some(rate)) if !is_always_carried(plan, rate) => {
+            format!("does not carry {} requests/s with a drive missing, or during its rebuild", figure(rate))
+        }
+        (Some(loss), Some(_)) if weight(plan) < AS_FAST * weight(chosen) => losses(loss),
+        (Some(loss), None) if weight(plan) < 1.0 => {
+            let counts = weight(plan) * 100.0;
+            format!("{}: more than 1 % together, so {counts:.0} % of its speed counts", losses(loss))
+        }
+        (_, Some(_)) => "no more room".into(),
         _ if plan.merit() < AS_FAST * chosen.merit() => {
             format!("{:.0} % slower", (1.0 - plan.merit() / chosen.merit()) * 100.0)
         }
@@ -128,13 +142,13 @@ fn against(plan: &LevelPlan, chosen: &LevelPlan) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use openraid_methods::cell::{Axes, Effort, Level, Pattern};
     use openraid_methods::plan::PlanRequest;
 
-    #[test]
-    fn the_recommended_level_is_safe_then_fast_then_large() {
+    /// RAID 0, 10, 5 and 6 of eight drives.
+    pub fn plans() -> Vec<Planned> {
         let request = PlanRequest {
             system: "openraid".into(),
             drive: None,
@@ -146,37 +160,78 @@ mod tests {
             seed: 1,
             thorough: false,
             trace: None,
+            replacement_hours: 0,
         };
-        let plans = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan");
-        let with = |figures: [(f64, f64); 4]| {
-            let mut plans = plans.clone();
-            for (plan, (iops, loss)) in plans.iter_mut().zip(figures) {
-                let Planned::Possible(plan) = plan else { panic!("each can be") };
-                plan.healthy.iops = iops;
-                if let Some(of_plan) = &mut plan.loss {
-                    of_plan.five_years = loss;
-                }
+        request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan")
+    }
+
+    /// The same levels with these requests each second and these chances of losing sectors within five years.
+    pub fn with(plans: &[Planned], figures: [(f64, f64); 4]) -> Vec<Planned> {
+        let mut plans = plans.to_vec();
+        for (plan, (iops, loss)) in plans.iter_mut().zip(figures) {
+            let Planned::Possible(plan) = plan else { panic!("each can be") };
+            plan.healthy.iops = iops;
+            if let Some(of_plan) = &mut plan.loss {
+                (of_plan.five_years, of_plan.array_five_years[0], of_plan.sector_five_years[0]) = (loss, 0.0, loss);
             }
-            recommend(&plans, &[]).expect("one is chosen")
-        };
-        // Only RAID 6 is safe. Its speed does not matter, and the others are listed with the reasons against them.
-        let six = with([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 1e-5)]);
-        assert_eq!(six.array.to_string(), "raid6x8");
+        }
+        plans
+    }
+
+    #[test]
+    fn the_recommended_level_is_fast_for_its_safety_then_large() {
+        let plans = plans();
+        let of = |figures| recommend(&with(&plans, figures), &[], None).expect("one is chosen");
+        // RAID 10 counts 350, RAID 5 counts 55, and RAID 6 is slow.
+        let ten = of([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 1e-5)]);
+        assert_eq!(ten.array.to_string(), "raid10x8");
         assert!(
-            six.others[0].contains("with the first drive")
-                && six.others[1].contains("2.00 % of cases (but 133 % faster"),
+            ten.reasons[0] == "loses the array within five years in 0.00 % of cases, sectors in 2.00 %"
+                && ten.reasons[1] == "the fastest that survives a failure (700 requests/s)",
             "{:?}",
-            six.others
+            ten.reasons
+        );
+        assert!(
+            ten.others[0].contains("with the first drive")
+                && ten.others[1].contains("sectors in 9.00 %: more than 1 % together, so 11 % of its speed counts"),
+            "{:?}",
+            ten.others
+        );
+        // A little more than one in a hundred costs a little.
+        let close = of([(900.0, 0.0), (700.0, 0.0109), (500.0, 0.0), (300.0, 0.0)]);
+        assert_eq!(close.array.to_string(), "raid10x8", "1.09 % are not rejected for 1.00 %");
+        let far = of([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (400.0, 1e-5)]);
+        assert_eq!(
+            (far.array.to_string().as_str(), far.reasons[1].as_str()),
+            ("raid6x8", "the fastest for its safety (400 requests/s)")
         );
         // All levels are safe: the fastest is recommended, unless one of almost the same speed has more capacity.
-        assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (500.0, 0.0), (300.0, 0.0)]).array.to_string(), "raid10x8");
-        assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (690.0, 0.0), (300.0, 0.0)]).array.to_string(), "raid5x8");
-        // No level is safe: the one with the lowest probability of data loss is recommended.
-        let least = with([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 0.03)]);
+        assert_eq!(of([(900.0, 0.0), (700.0, 0.0), (500.0, 0.0), (300.0, 0.0)]).array.to_string(), "raid10x8");
+        assert_eq!(of([(900.0, 0.0), (700.0, 0.0), (690.0, 0.0), (300.0, 0.0)]).array.to_string(), "raid5x8");
+    }
+
+    #[test]
+    fn a_level_that_carries_the_rate_needs_no_more_speed() {
+        let plans = with(&plans(), [(900.0, 0.0), (700.0, 0.0), (500.0, 0.0), (400.0, 0.0)]);
+        let mut plans = plans;
+        for planned in &mut plans {
+            let Planned::Possible(plan) = planned else { panic!("each can be") };
+            (plan.degraded, plan.rebuilding) = (Some(plan.healthy), Some(plan.healthy));
+        }
+        let of = |rate| recommend(&plans, &[], Some(rate)).expect("one is chosen");
+        assert_eq!(of(300.0).array.to_string(), "raid5x8", "the most room of those that carry it");
         assert!(
-            least.array.to_string() == "raid10x8" && least.reasons[0].contains("none stays below"),
+            of(300.0).reasons[1].starts_with("carries 300 requests/s with 40 % in reserve"),
             "{:?}",
-            least.reasons
+            of(300.0).reasons
         );
+        let more = of(600.0);
+        assert_eq!(more.array.to_string(), "raid10x8");
+        assert!(
+            more.others.iter().any(|other| other.starts_with("raid5x8: does not carry 600 requests/s")),
+            "{:?}",
+            more.others
+        );
+        assert!(of(1000.0).reasons[1].starts_with("no level carries 1000 requests/s"), "{:?}", of(1000.0).reasons);
     }
 }

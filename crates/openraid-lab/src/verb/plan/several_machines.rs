@@ -1,14 +1,15 @@
-//! Several machines in one answer: the gain of more drives, other drives and another bus.
+//! Several machines in one answer: the gain of more drives, of other drives, another bus, cache or chunk, and the effect of
+//! spares.
 
 use openraid_methods::cell::{mixed, PartName, Subject};
 use openraid_methods::plan::Planned;
 use openraid_units::Bytes;
 use serde::Deserialize;
 
-use super::text::chance;
+use super::text::{chance, spare_words};
 use super::MachinePlan;
 use openraid::output::table::TextTable;
-use openraid::quantity::{figure, sold};
+use openraid::quantity::{figure, human, sold};
 
 /// Minimum gain of more drives, other drives or another bus in percent, to be called one.
 const DRIVES_PAY: f64 = 5.0;
@@ -19,6 +20,12 @@ pub(super) struct PlannedMachine {
     drives: u16,
     drive: String,
     bus: String,
+    #[serde(default)]
+    cache: Option<String>,
+    #[serde(default)]
+    chunk_bytes: u64,
+    #[serde(default)]
+    spares: u16,
     levels: Vec<PlanLevel>,
     recommendation: Option<ChosenArray>,
     #[serde(default)]
@@ -49,6 +56,7 @@ struct Possible {
     capacity: u64,
     healthy: Healthy,
     by_latency: bool,
+    by_throughput: bool,
     bottleneck: Option<Part>,
     loss: Option<LossRisk>,
 }
@@ -56,6 +64,7 @@ struct Possible {
 #[derive(Deserialize)]
 struct Healthy {
     iops: f64,
+    mbps: f64,
     mean_ms: f64,
 }
 
@@ -67,7 +76,8 @@ struct Part {
 
 #[derive(Deserialize)]
 struct LossRisk {
-    five_years: f64,
+    array_five_years: [f64; 2],
+    sector_five_years: [f64; 2],
 }
 
 /// Converts plans to machines.
@@ -81,16 +91,23 @@ fn machine(body: &MachinePlan) -> PlannedMachine {
         Planned::Possible(plan) => PlanLevel::Possible(Box::new(Possible {
             array: plan.array,
             capacity: plan.capacity,
-            healthy: Healthy { iops: plan.healthy.iops, mean_ms: plan.healthy.mean_ms },
+            healthy: Healthy { iops: plan.healthy.iops, mbps: plan.healthy.mbps, mean_ms: plan.healthy.mean_ms },
             by_latency: plan.by_latency,
+            by_throughput: plan.by_throughput,
             bottleneck: plan.bottleneck.as_ref().map(|part| Part { part: part.part, busy: part.busy }),
-            loss: plan.loss.as_ref().map(|loss| LossRisk { five_years: loss.five_years }),
+            loss: plan.loss.as_ref().map(|loss| LossRisk {
+                array_five_years: loss.array_five_years,
+                sector_five_years: loss.sector_five_years,
+            }),
         })),
     };
     PlannedMachine {
         drives: body.drives,
         drive: body.drive.clone(),
         bus: body.bus.clone(),
+        cache: body.cache.clone(),
+        chunk_bytes: body.chunk_bytes,
+        spares: body.spares,
         levels: body.levels.iter().map(level).collect(),
         recommendation: body.recommendation.as_ref().map(|chosen| ChosenArray { array: chosen.array() }),
         prices: body.prices.iter().map(|price| Price { array: price.array, per_tb: price.per_tb }).collect(),
@@ -108,13 +125,23 @@ impl Possible {
     }
 
     fn speed(&self) -> String {
-        if self.by_latency {
-            format!("{} ms in the mean", figure(self.healthy.mean_ms))
-        } else {
-            format!("{} requests/s", figure(self.healthy.iops))
+        match (self.by_latency, self.by_throughput) {
+            (true, _) => format!("{} ms in the mean", figure(self.healthy.mean_ms)),
+            (false, true) => format!("{} MB/s", figure(self.healthy.mbps)),
+            (false, false) => format!("{} requests/s", figure(self.healthy.iops)),
         }
     }
+
+    /// The probability of a loss within five years in percent; a dash if it is not known.
+    fn lost(&self, of: fn(&LossRisk) -> [f64; 2]) -> String {
+        self.loss.as_ref().map_or_else(|| "-".into(), |loss| chance(of(loss)[0]))
+    }
 }
+
+/// Number of settings in which machines of one answer may differ, besides their number of drives.
+const SETTINGS: usize = 5;
+/// The place of the spares among the settings.
+const SPARES: usize = 4;
 
 impl PlannedMachine {
     fn possible(&self) -> impl Iterator<Item = &Possible> {
@@ -130,53 +157,57 @@ impl PlannedMachine {
         self.prices.iter().find(|price| price.array == chosen.array)?.per_tb
     }
 
+    /// Drives and spares together.
+    const fn all_drives(&self) -> u16 {
+        self.drives + self.spares
+    }
+
+    /// The values in which machines of one answer may differ: drive, bus, cache, chunk, spares.
+    fn settings(&self) -> [String; SETTINGS] {
+        let cache = self.cache.clone().unwrap_or_default();
+        let chunk = format!("chunk {}", human(Bytes(self.chunk_bytes)));
+        [self.drive.clone(), self.bus.clone(), cache, chunk, spare_words(self.spares)]
+    }
+
     fn chosen(&self) -> Option<&Possible> {
         let chosen = self.recommendation.as_ref()?;
         self.possible().find(|plan| plan.array == chosen.array)
     }
 }
 
-/// The gain of more drives for each level, and the gain of another drive or bus for the recommended level.
+/// The gain of more drives for each level, and the gain of another drive, bus, cache or chunk, and the effect of spares,
+/// for the recommended level.
 pub(super) fn across(machines: &[PlannedMachine]) -> Vec<String> {
     let mut lines = Vec::new();
-    let several = |of: fn(&PlannedMachine) -> &String| machines.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
-    let varied = Varied { drive: several(|machine| &machine.drive), bus: several(|machine| &machine.bus) };
-    for machine in machines {
-        let alike = |other: &&PlannedMachine| {
-            other.drive == machine.drive && other.bus == machine.bus && other.drives > machine.drives
+    let words = |machine: &PlannedMachine, left_out: Option<usize>| {
+        let settings = machine.settings();
+        let is_named = |place: &usize| {
+            Some(*place) != left_out && machines.iter().any(|other| other.settings()[*place] != settings[*place])
         };
+        let named: Vec<&str> = (0..SETTINGS).filter(is_named).map(|place| settings[place].as_str()).collect();
+        if named.is_empty() {
+            return String::new();
+        }
+        format!("{}: ", named.join(", "))
+    };
+    for machine in machines {
+        let alike = |other: &&PlannedMachine| other.settings() == machine.settings() && other.drives > machine.drives;
         let next = machines.iter().filter(alike).min_by_key(|other| other.drives);
-        let words = varied.words(machine, true, true);
+        let words = words(machine, None);
         lines.extend(next.into_iter().flat_map(|next| more_drives(machine, next)).map(|line| format!("{words}{line}")));
     }
     for (number, machine) in machines.iter().enumerate() {
-        let others = machines[number + 1..].iter().filter(|other| other.drives == machine.drives);
-        let others = others.filter(|other| (other.drive == machine.drive) != (other.bus == machine.bus));
-        let line = |other: &PlannedMachine| {
-            let words = varied.words(machine, other.drive == machine.drive, other.bus == machine.bus);
-            instead(machine, other).map(|line| format!("{words}{line}"))
-        };
-        lines.extend(others.filter_map(line));
-    }
-    lines
-}
-
-/// Which parts of a machine a line must name, because the answer has machines with other ones.
-struct Varied {
-    drive: bool,
-    bus: bool,
-}
-
-impl Varied {
-    /// The words before a line about this machine. `drive` and `bus` say that the line is about machines with the same.
-    fn words(&self, machine: &PlannedMachine, drive: bool, bus: bool) -> String {
-        match (self.drive && drive, self.bus && bus) {
-            (true, true) => format!("{} on {}: ", machine.drive, machine.bus),
-            (true, false) => format!("{}: ", machine.drive),
-            (false, true) => format!("{}: ", machine.bus),
-            (false, false) => String::new(),
+        let others = machines[number + 1..].iter().filter(|other| other.all_drives() == machine.all_drives());
+        for other in others {
+            let (ours, theirs) = (machine.settings(), other.settings());
+            let differ: Vec<usize> = (0..SETTINGS).filter(|place| ours[*place] != theirs[*place]).collect();
+            if let [place] = differ[..] {
+                let line = instead(machine, other, place);
+                lines.extend(line.map(|line| format!("{}{line}", words(machine, Some(place)))));
+            }
         }
     }
+    lines
 }
 
 fn more_drives(fewer: &PlannedMachine, more: &PlannedMachine) -> Vec<String> {
@@ -196,15 +227,28 @@ fn more_drives(fewer: &PlannedMachine, more: &PlannedMachine) -> Vec<String> {
     fewer.possible().filter_map(gain).collect()
 }
 
-/// The gain of another drive or another bus for the recommended level; without one, for the fastest.
-fn instead(machine: &PlannedMachine, other: &PlannedMachine) -> Option<String> {
+/// The gain of the one setting in which another machine differs, for the recommended level; without one, for the fastest.
+fn instead(machine: &PlannedMachine, other: &PlannedMachine, place: usize) -> Option<String> {
     let fastest = || machine.possible().max_by(|a, b| a.merit().total_cmp(&b.merit()));
     let plan = machine.chosen().or_else(fastest)?;
-    let its = other.possible().find(|its| its.array == plan.array)?;
+    let its = other.possible().find(|its| its.array.level() == plan.array.level())?;
     let percent = (its.merit() / plan.merit() - 1.0) * 100.0;
-    let what = if machine.bus == other.bus { (&other.drive, &machine.drive) } else { (&other.bus, &machine.bus) };
+    let (array, theirs, ours) = (&plan.array, &other.settings()[place], &machine.settings()[place]);
+    if place == SPARES {
+        let lost = |of: fn(&LossRisk) -> [f64; 2]| format!("{} against {} %", its.lost(of), plan.lost(of));
+        return Some(format!(
+            "{} with {theirs} instead of {array} with {ours}: {}, {} against {} of room; loses the array within five years in \
+             {} of cases, sectors in {}",
+            its.array,
+            signed(percent),
+            sold(Bytes(its.capacity)),
+            sold(Bytes(plan.capacity)),
+            lost(|loss| loss.array_five_years),
+            lost(|loss| loss.sector_five_years)
+        ));
+    }
     let verdict = if percent.abs() < DRIVES_PAY { ": hardly a difference" } else { "" };
-    Some(format!("{}: {} instead of {}: {}{verdict}", plan.array, what.0, what.1, signed(percent)))
+    Some(format!("{array}: {theirs} instead of {ours}: {}{verdict}", signed(percent)))
 }
 
 /// Percent with a sign; a value that rounds to zero has a plus.
@@ -217,7 +261,9 @@ pub(super) fn text(machines: &[PlannedMachine], across: &[String]) -> Vec<String
     if machines.len() < 2 {
         return Vec::new();
     }
-    let mut heads = vec!["MACHINE", "RECOMMENDED", "ROOM", "SPEED", "LOSS IN 5 YEARS, %"];
+    let lost = ["ARRAY LOST IN 5 YEARS, %", "SECTOR LOST IN 5 YEARS, %"];
+    let mut heads = vec!["MACHINE", "RECOMMENDED", "ROOM", "SPEED"];
+    heads.extend(lost);
     let priced = machines.iter().any(|machine| machine.per_tb().is_some());
     heads.extend(priced.then_some("PRICE A TB"));
     let mut table = TextTable::new(&heads);
@@ -228,12 +274,17 @@ pub(super) fn text(machines: &[PlannedMachine], across: &[String]) -> Vec<String
         } else {
             format!("{} x {}", machine.drives, machine.drive)
         };
+        let settings = machine.settings();
+        let differs = |place: &usize| machines.iter().any(|other| other.settings()[*place] != settings[*place]);
+        // Drive and bus are always named.
+        let others: String = (2..SETTINGS).filter(differs).map(|place| format!(", {}", settings[place])).collect();
         let mut row = vec![
-            format!("{drives} on {}", machine.bus),
+            format!("{drives} on {}{others}", machine.bus),
             of(|plan| plan.array.to_string()),
             of(|plan| sold(Bytes(plan.capacity))),
             of(Possible::speed),
-            of(|plan| plan.loss.as_ref().map_or_else(|| "-".into(), |loss| chance(loss.five_years))),
+            of(|plan| plan.lost(|loss| loss.array_five_years)),
+            of(|plan| plan.lost(|loss| loss.sector_five_years)),
         ];
         row.extend(priced.then(|| machine.per_tb().map_or_else(|| "-".into(), |price| format!("{price:.2}"))));
         table.row(row);
@@ -251,11 +302,45 @@ mod tests {
     fn machine(drives: u16, bus: &str, iops: f64, part: PartName) -> PlannedMachine {
         let array = Subject::Array { level: Level::Raid6, members: drives };
         let bottleneck = Some(Part { part, busy: 0.97 });
-        let (healthy, loss) = (Healthy { iops, mean_ms: 1.0 }, None);
-        let plan = Possible { array, capacity: 1, healthy, by_latency: false, bottleneck, loss };
+        let (healthy, loss) = (Healthy { iops, mbps: 1.0, mean_ms: 1.0 }, None);
+        let plan = Possible { array, capacity: 1, healthy, by_latency: false, by_throughput: false, bottleneck, loss };
         let levels = vec![PlanLevel::Possible(Box::new(plan)), PlanLevel::Impossible {}];
         let recommendation = Some(ChosenArray { array });
-        PlannedMachine { drives, drive: "d".into(), bus: bus.into(), levels, recommendation, prices: Vec::new() }
+        let (drive, bus, prices) = ("d".into(), bus.into(), Vec::new());
+        let (cache, chunk_bytes, spares) = (None, 65_536, 0);
+        PlannedMachine { drives, drive, bus, cache, chunk_bytes, spares, levels, recommendation, prices }
+    }
+
+    #[test]
+    fn caches_chunks_and_spares_are_compared_in_one_answer() {
+        let with = |cache: &str, chunk_bytes: u64, spares: u16, iops: f64, array: f64| {
+            let mut one = machine(8 - spares, "b", iops, PartName::Members);
+            (one.cache, one.chunk_bytes, one.spares) = (Some(cache.into()), chunk_bytes, spares);
+            if let PlanLevel::Possible(plan) = &mut one.levels[0] {
+                plan.capacity = u64::from(8 - spares) * 1_000_000_000_000;
+                plan.loss = Some(LossRisk { array_five_years: [array; 2], sector_five_years: [array * 2.0; 2] });
+            }
+            one
+        };
+        let machines = [
+            with("write-through", 65_536, 0, 100.0, 0.02),
+            with("write-through", 65_536, 1, 88.0, 0.01),
+            with("write-through", 524_288, 0, 103.0, 0.02),
+            with("write-back 256 MiB", 65_536, 0, 160.0, 0.02),
+        ];
+        let found = across(&machines);
+        assert_eq!(
+            found,
+            [
+                "write-through, chunk 64 KiB: raid6x7 with 1 spare instead of raid6x8 with no spare: -12 %, 7.0 TB (6.3 TiB) \
+                 against 8.0 TB (7.2 TiB) of room; loses the array within five years in 1.00 against 2.00 % of cases, sectors \
+                 in 2.00 against 4.00 %",
+                "write-through, no spare: raid6x8: chunk 512 KiB instead of chunk 64 KiB: +3 %: hardly a difference",
+                "chunk 64 KiB, no spare: raid6x8: write-back 256 MiB instead of write-through: +60 %",
+            ]
+        );
+        let table = text(&machines, &found);
+        assert!(table[0].contains("7 x d on b, write-through, chunk 64 KiB, 1 spare"), "{}", table[0]);
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! A plan as text tables.
 
 use openraid_methods::cell::mixed;
-use openraid_methods::plan::{events_max, LevelPlan, Missing, Planned, Rebuild, Speed, EVENT_LIMIT, JUDGED};
+use openraid_methods::plan::{events_max, LevelPlan, LossRisk, Missing, Planned, Rebuild, Speed, EVENT_LIMIT, JUDGED};
 use openraid_units::Bytes;
 
 use super::advice::possible;
 use super::prices::{costs, Prices};
-use super::MachinePlan;
+use super::{rate, MachinePlan};
 use crate::shared_parts::range_of;
 use openraid::output::table::TextTable;
-use openraid::quantity::{counted, figure, sold};
+use openraid::quantity::{counted, figure, human, sold};
 
 /// If no part has a higher load than this, no part limits the array. The load itself is the limit, because it has too
 /// few outstanding requests.
@@ -25,12 +25,25 @@ fn figure_or_reason(plan: &LevelPlan, what: &str, figure: Option<String>) -> Str
     })
 }
 
-fn speed(speed: &Speed) -> String {
-    format!("{} / {}", figure(speed.iops), figure(speed.mean_ms))
+/// Requests and latency; of a load of large requests the MB each second before them.
+fn speed(speed: &Speed, by_throughput: bool) -> String {
+    let words = format!("{} / {}", figure(speed.iops), figure(speed.mean_ms));
+    if by_throughput {
+        format!("{} / {words}", figure(speed.mbps))
+    } else {
+        words
+    }
 }
 
-/// A machine's plan as text, without the recommendation. `several_buses` says that other plans have another bus.
-pub(super) fn text(body: &MachinePlan, prices: &Prices, several_buses: bool) -> Vec<String> {
+/// The parts of a machine that its first line names, because the answer has machines with other ones.
+pub(super) struct Shown {
+    pub bus: bool,
+    pub chunk: bool,
+    pub spares: bool,
+}
+
+/// A machine's plan as text, without the recommendation.
+pub(super) fn text(body: &MachinePlan, prices: &Prices, shown: &Shown) -> Vec<String> {
     let units = Units::of(possible(&body.levels).map(|plan| plan.capacity).max().unwrap_or(0));
     let heads = [
         "ARRAY",
@@ -50,9 +63,11 @@ pub(super) fn text(body: &MachinePlan, prices: &Prices, several_buses: bool) -> 
         "REBUILD IDLE, h",
         "UNDER LOAD, h",
         "ARRAY LOST, %",
+        "IN A YEAR",
+        "IN 5 YEARS",
         "SECTOR LOST, %",
-        "IN A YEAR, %",
-        "IN 5 YEARS, %",
+        "IN A YEAR",
+        "IN 5 YEARS",
     ];
     let (mut table, mut risk) = (TextTable::new(&heads), TextTable::new(&risks));
     let (mut impossible, mut failed) = (Vec::new(), Vec::new());
@@ -68,7 +83,7 @@ pub(super) fn text(body: &MachinePlan, prices: &Prices, several_buses: bool) -> 
     }
     let mut lines: Vec<String> = Vec::new();
     if impossible.len() < body.levels.len() {
-        let MachinePlan { drives, drive, drive_bytes, system, load, caches, .. } = body;
+        let MachinePlan { drives, drive, drive_bytes, system, load, caches, outstanding, .. } = body;
         let each = sold(Bytes(*drive_bytes));
         let parts = mixed(drive);
         let words: Vec<String> = parts.iter().map(|(count, name)| format!("{count} x {name}")).collect();
@@ -76,15 +91,28 @@ pub(super) fn text(body: &MachinePlan, prices: &Prices, several_buses: bool) -> 
             1 => format!("{drives} x {drive}, {each} each"),
             _ => format!("{}, {each} of each used", words.join(" and ")),
         };
-        let bus = if several_buses { format!(" with {}", body.bus) } else { String::new() };
-        lines.push(format!("{drives}, on {system}{bus}, {caches}"));
+        let bus = if shown.bus { format!(" with {}", body.bus) } else { String::new() };
+        let chunk = if shown.chunk { format!(", chunk {}", human(Bytes(body.chunk_bytes))) } else { String::new() };
+        let spares = if shown.spares { format!(", {}", spare_words(body.spares)) } else { String::new() };
+        lines.push(format!("{drives}{spares}, on {system}{bus}, {caches}{chunk}"));
         let own_times = possible(&body.levels).any(|plan| plan.by_latency);
-        let times = if own_times { ", at its own times" } else { "" };
-        lines.push(format!("{load}{times}: requests/s / mean latency in ms"));
+        let times = if own_times { "at its own times".into() } else { format!("{outstanding} outstanding") };
+        let large = if possible(&body.levels).any(|plan| plan.by_throughput) { "MB/s / " } else { "" };
+        lines.push(format!("{load}, {times}: {large}requests/s / mean latency in ms"));
         lines.push(table.text().trim_end().into());
         lines.extend(range_note(body.thorough));
         lines.push(String::new());
-        lines.push("a drive fails, and is replaced at once: time of the rebuild, and chance of losing data".into());
+        if let Some(rate) = body.rate {
+            lines.extend(rate::lines(&body.levels, rate, *outstanding));
+            lines.push(String::new());
+        }
+        let replaced = match (body.spares, body.replacement_hours) {
+            (0, 0) => "and is replaced at once".into(),
+            (0, hours) => format!("and is replaced after {hours} h"),
+            _ => "and a spare takes its place".into(),
+        };
+        let what = "time of the rebuild, and chance of losing the array, and of losing sectors";
+        lines.push(format!("a drive fails, {replaced}: {what}"));
         lines.push(risk.text().trim_end().into());
         lines.extend(risk_note(body));
         lines.extend(costs(body, prices));
@@ -155,12 +183,21 @@ fn risk_note(body: &MachinePlan) -> Vec<String> {
             .into(),
         format!(
             "chances for a rebuild under load: {} of drives fail in a year, 1 sector in {} bits cannot be read{estimated}; \
-             in brackets with {} a year; a year and five with every drive replaced when it fails. Independent failures only: docs/lab/reliability.md",
+             in brackets with {} a year; in a year and in five with every drive replaced when it fails. A lost sector is a few KiB of \
+             one file. Independent failures only: docs/lab/reliability.md",
             percent(loss.afr[0]),
             power(1.0 / loss.errors_per_bit),
             percent(loss.afr[1]),
         ),
     ]
+}
+
+/// The spares of a machine.
+pub(super) fn spare_words(spares: u16) -> String {
+    match spares {
+        0 => "no spare".into(),
+        spares => counted(spares.into(), "spare", "spares"),
+    }
 }
 
 /// A number, as `10^N` if it is a power of ten.
@@ -215,15 +252,19 @@ impl Units {
 fn risk_row(plan: &LevelPlan) -> Vec<String> {
     let none = || if plan.survives.0 == 0 { "data lost".to_owned() } else { "-".to_owned() };
     let time = |of: fn(&Rebuild) -> Option<f64>| plan.rebuild.as_ref().and_then(of).map_or_else(none, hours);
-    let loss = |of: fn(&openraid_methods::plan::LossRisk) -> String| plan.loss.as_ref().map_or_else(none, of);
+    let loss = |of: fn(&LossRisk) -> String| plan.loss.as_ref().map_or_else(none, of);
+    let of_years = |[usual, high]: [f64; 2]| format!("{} ({})", chance(usual), chance(high));
+    let five_years = |of: fn(&LossRisk) -> [f64; 2]| plan.loss.as_ref().map_or_else(none, |loss| of_years(of(loss)));
     vec![
         plan.array.to_string(),
         time(|rebuild| rebuild.idle_hours),
         time(|rebuild| rebuild.loaded_hours),
         loss(|loss| chance(loss.risk.array)),
+        loss(|loss| chance(loss.risk.array_year)),
+        five_years(|loss| loss.array_five_years),
         loss(|loss| chance(loss.risk.sector)),
-        loss(|loss| format!("{} ({})", chance(loss.risk.year), chance(loss.year_high))),
-        loss(|loss| format!("{} ({})", chance(loss.five_years), chance(loss.five_years_high))),
+        loss(|loss| chance(loss.risk.sector_year)),
+        five_years(|loss| loss.sector_five_years),
     ]
 }
 
@@ -244,6 +285,7 @@ fn row(plan: &LevelPlan, outstanding: u32, journal: bool, units: &Units) -> Vec<
     let (always, most) = plan.survives;
     let survives = if always == most { always.to_string() } else { format!("{always} - {most}") };
     let [sold, binary] = units.cells(plan.capacity);
+    let speed = |of: &Speed| speed(of, plan.by_throughput);
     vec![
         plan.array.to_string(),
         sold,
@@ -252,8 +294,8 @@ fn row(plan: &LevelPlan, outstanding: u32, journal: bool, units: &Units) -> Vec<
         speed(&plan.healthy),
         figure(plan.healthy.p99_ms),
         range_of(plan.low_percent, plan.high_percent, plan.chance_percent),
-        figure_or_reason(plan, "degraded", plan.degraded.as_ref().map(speed)),
-        figure_or_reason(plan, "rebuilding", plan.rebuilding.as_ref().map(speed)),
+        figure_or_reason(plan, "degraded", plan.degraded.as_ref().map(&speed)),
+        figure_or_reason(plan, "rebuilding", plan.rebuilding.as_ref().map(&speed)),
         limit(plan, outstanding),
         match (journal, &plan.journal) {
             (true, effect) => {
@@ -297,6 +339,7 @@ mod tests {
             seed: 1,
             thorough: false,
             trace: None,
+            replacement_hours: 0,
         };
         let within = |most| request.run_within(&Library::builtin(), 2, most, |_, _| {}).expect("a plan");
         let note = limit_note(&within(1), false).expect("nothing but the healthy array was run");
