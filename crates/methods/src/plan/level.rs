@@ -104,9 +104,7 @@ impl PlanRequest {
         let spec = machine_spec(library, &healthy.spec).ok();
         let back = spec.as_ref().is_some_and(MachineSpec::writes_back);
         let base: Vec<Option<f64>> = std::iter::once(Some(runs.base)).chain(runs.seeds.iter().copied()).collect();
-        let pairs = base.iter().zip(&sorted.other).filter_map(|(base, other)| (*base).zip(*other));
-        let pairs: Vec<(f64, f64)> =
-            pairs.map(|(base, other)| if back { (base, other) } else { (other, base) }).collect();
+        let pairs = cache_modes(&base, &sorted.other, back);
         let rebuild = spec.as_ref().filter(|_| survives(level, self.drives).0 > 0).map(|spec| {
             let all = |rates: [Option<f64>; PLACES.len()]| rates.into_iter().flatten().collect();
             Rebuild::of(smallest(spec), all(sorted.idle_mbps), all(sorted.loaded_mbps))
@@ -164,6 +162,12 @@ impl PlanRequest {
         };
         all.into_iter().filter_map(missing).collect()
     }
+}
+
+/// Figures with write-back and with write-through, by seed. `back` says that the base is the one with write-back.
+fn cache_modes(base: &[Option<f64>], other: &[Option<f64>], back: bool) -> Vec<(f64, f64)> {
+    let pairs = base.iter().zip(other).filter_map(|(base, other)| (*base).zip(*other));
+    pairs.map(|(base, other)| if back { (base, other) } else { (other, base) }).collect()
 }
 
 /// The part that limits a run.

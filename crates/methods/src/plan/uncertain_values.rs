@@ -77,8 +77,8 @@ impl Uncertain {
 }
 
 /// The uncertain values of a cell's machine, profile by profile: drive, device of the journal, controller with its
-/// quirks, host, bus if the drives share one, and the link of the controller's ports if drives share it or are faster. A drive's own link is
-/// part of its own profile. Values that the machine does not use are left out.
+/// quirks, host, bus if the drives share one, and the link of the controller's ports if drives share it or are faster. A
+/// drive's own link is part of its own profile. Values that the machine does not use are left out.
 ///
 /// # Errors
 /// A profile does not exist.

@@ -463,7 +463,7 @@ pub struct PlanArguments {
     /// Chunk sizes, separated by commas: each is a plan of its own
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "chunk", value_parser = quantity::size)]
     pub chunks: Vec<Bytes>,
-    /// Numbers of spares, separated by commas: each is a plan of its own, in which so many of the drives wait for a failure
+    /// Numbers of spares, separated by commas: each is a plan of its own, in which this number of drives waits for a failure
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(0..=32))]
     pub spares: Vec<u16>,
     /// Hours until a failed drive is replaced, if there is no spare [default: 0; with --spares 24]

@@ -332,8 +332,8 @@ impl MachineSpec {
     /// its uplink, and a bus that the user names is that of all drives.
     #[must_use]
     pub fn has_slots(&self) -> bool {
-        let behind_card = self.bus.is_none() && self.controller.bus.starts_with("pcie");
-        behind_card && self.drives.iter().all(|drive| self.is_in_slot(drive))
+        let is_unnamed = self.bus.is_none() && self.controller.bus.starts_with("pcie");
+        is_unnamed && self.drives.iter().all(|drive| self.is_in_slot(drive))
     }
 
     /// The name of the bus between drives and host; `slots` if each drive has one for itself.

@@ -67,7 +67,7 @@ fn a_port_is_a_ceiling_for_its_drive() {
 }
 
 #[test]
-fn drives_in_slots_of_the_host_share_no_bus_and_those_behind_one_do() {
+fn drives_in_slots_of_the_host_share_no_bus_and_drives_on_an_uplink_do() {
     let library = Library::builtin();
     let drive = || library.drive("980pro_1tb").unwrap().clone();
     let one = striped(&library, "openraid", drive(), 1, [IoKind::Read; 2]);
@@ -76,8 +76,8 @@ fn drives_in_slots_of_the_host_share_no_bus_and_those_behind_one_do() {
     assert!(one > 6_500.0 && one <= 7_050.0, "{one}");
     assert!((four / one / 4.0 - 1.0).abs() < 0.05, "four make {four} MB/s");
     let uplink = library.bus("dmi2").unwrap().read.value.0 as f64 / 1e6;
-    let behind = striped(&library, "intel-rst", drive(), 4, [IoKind::Read; 2]);
-    assert!(behind <= uplink * 1.01, "{behind} through an uplink of {uplink}");
+    let shared = striped(&library, "intel-rst", drive(), 4, [IoKind::Read; 2]);
+    assert!(shared <= uplink * 1.01, "{shared} through an uplink of {uplink}");
 }
 
 /// MB/s of this number of drives in RAID 0, with sequential requests of 128 KiB for each drive. All requests have one

@@ -34,7 +34,7 @@ pub fn lines(all: &LineChart) -> Cow<'_, LineChart> {
     Cow::Owned(kept)
 }
 
-/// A sentence about lines. Of predicted lines and measured points it tells all.
+/// A sentence about lines. It tells all predicted lines and measured points.
 pub fn told_of_lines(all: &LineChart, tell: impl Fn(&LineChart) -> String) -> String {
     let (unsteady, count) = of_lines(all);
     let is_overlay = all.series.iter().any(|series| series.mark == Mark::Points);

@@ -377,7 +377,7 @@ fn no_line_leads_if_a_better_one_was_not_steady() {
         "RAID 0 x4 is best throughout, with 400 MB/s at 4 outstanding, 5.7 times RAID 5 x4. Left out: 1 result that \
                   was not steady.";
     assert_eq!(answer(&chart), wanted);
-    // Most were not steady: what is left is no answer.
+    // Most were not steady, so the rest is no answer.
     let fast = unsteady_at("raid0x4", &[100.0, 200.0, 400.0], &[1.0, 2.0]);
     let chart = Chart::Lines(lines(vec![fast, unsteady_at("raid5x4", &[50.0, 60.0, 70.0], &[1.0, 2.0])]));
     assert_eq!(answer(&chart), "No answer: 4 of 6 results were not steady when they were measured.");

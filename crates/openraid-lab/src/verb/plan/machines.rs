@@ -78,7 +78,7 @@ fn replacement_hours(arguments: &PlanArguments, spares: u16) -> u32 {
     }
 }
 
-/// Numbers of drives of an array, and of spares beside them.
+/// Numbers of drives of an array, and of its spares.
 fn counts(arguments: &PlanArguments) -> Result<Vec<(u16, u16)>, Failure> {
     let spares: &[u16] = if arguments.spares.is_empty() { &[0] } else { &arguments.spares };
     let count = |drives: u16, spares: u16| match drives.checked_sub(spares).filter(|left| *left > 0) {

@@ -198,8 +198,11 @@ fn levels(arguments: &PlanArguments, drives: u16) -> Result<Vec<Level>, Failure>
     Ok(levels)
 }
 
-/// The axes of the load with its queue depth: the given one, or that of the load's use.
+/// The axes of the load with its queue depth: the given one, or that of the load's use. A trace has its own times.
 fn with_depth(axes: &Axes, pattern: &Pattern, has_rate: bool) -> Axes {
+    if matches!(pattern, Pattern::Trace(_)) || (axes.qd.is_none() && !has_rate && pattern.usual_depth() == 1) {
+        return axes.clone();
+    }
     let usual = axes.qd.unwrap_or_else(|| pattern.usual_depth());
     let workers = u32::from(axes.workers.unwrap_or(pattern.defaults().workers)).max(1);
     let depth = if has_rate { usual.max(RATE_DEPTH.div_ceil(workers)) } else { usual };

@@ -1,7 +1,7 @@
 //! Chooses the recommended level and gives the reason: speed, discounted by the risk of losing data, then room.
 //!
 //! ```text
-//!   1  levels that survive a failure; if a rate must be carried, those that carry it, also with a drive missing
+//!   1  levels that survive a failure; if a rate must be carried, the levels that carry it, also with a drive missing
 //!   2  the fastest of them. A level that loses data within five years in more than 1 % of cases counts less in proportion:
 //!      half as fast at 2 %. If a rate is carried, speed does not matter any more
 //!   3  of all that count at most a tenth less, or are not distinguished from it, the one with the largest capacity
@@ -219,7 +219,7 @@ pub(super) mod tests {
             (plan.degraded, plan.rebuilding) = (Some(plan.healthy), Some(plan.healthy));
         }
         let of = |rate| recommend(&plans, &[], Some(rate)).expect("one is chosen");
-        assert_eq!(of(300.0).array.to_string(), "raid5x8", "the most room of those that carry it");
+        assert_eq!(of(300.0).array.to_string(), "raid5x8", "the most room of the arrays that carry it");
         assert!(
             of(300.0).reasons[1].starts_with("carries 300 requests/s with 40 % in reserve"),
             "{:?}",

@@ -42,6 +42,48 @@ pub(super) struct Shown {
     pub spares: bool,
 }
 
+/// The heads of the table of rebuilds and losses.
+const RISKS: [&str; 9] = [
+    "ARRAY",
+    "REBUILD IDLE, h",
+    "UNDER LOAD, h",
+    "ARRAY LOST, %",
+    "IN A YEAR",
+    "IN 5 YEARS",
+    "SECTOR LOST, %",
+    "IN A YEAR",
+    "IN 5 YEARS",
+];
+
+/// The machine and the load, a line each.
+fn head(body: &MachinePlan, shown: &Shown) -> [String; 2] {
+    let MachinePlan { drives, drive, drive_bytes, system, load, caches, outstanding, .. } = body;
+    let each = sold(Bytes(*drive_bytes));
+    let parts = mixed(drive);
+    let words: Vec<String> = parts.iter().map(|(count, name)| format!("{count} x {name}")).collect();
+    let drives = match words.len() {
+        1 => format!("{drives} x {drive}, {each} each"),
+        _ => format!("{}, {each} of each used", words.join(" and ")),
+    };
+    let bus = if shown.bus { format!(" with {}", body.bus) } else { String::new() };
+    let chunk = if shown.chunk { format!(", chunk {}", human(Bytes(body.chunk_bytes))) } else { String::new() };
+    let spares = if shown.spares { format!(", {}", spare_words(body.spares)) } else { String::new() };
+    let machine = format!("{drives}{spares}, on {system}{bus}, {caches}{chunk}");
+    let own_times = possible(&body.levels).any(|plan| plan.by_latency);
+    let times = if own_times { "at its own times".into() } else { format!("{outstanding} outstanding") };
+    let large = if possible(&body.levels).any(|plan| plan.by_throughput) { "MB/s / " } else { "" };
+    [machine, format!("{load}, {times}: {large}requests/s / mean latency in ms")]
+}
+
+/// When a failed drive is replaced.
+fn replaced(body: &MachinePlan) -> String {
+    match (body.spares, body.replacement_hours) {
+        (0, 0) => "and is replaced at once".into(),
+        (0, hours) => format!("and is replaced after {hours} h"),
+        _ => "and a spare takes its place".into(),
+    }
+}
+
 /// A machine's plan as text, without the recommendation.
 pub(super) fn text(body: &MachinePlan, prices: &Prices, shown: &Shown) -> Vec<String> {
     let units = Units::of(possible(&body.levels).map(|plan| plan.capacity).max().unwrap_or(0));
@@ -58,18 +100,7 @@ pub(super) fn text(body: &MachinePlan, prices: &Prices, shown: &Shown) -> Vec<St
         "LIMIT",
         if body.caches.journal.is_some() { "WITHOUT JOURNAL" } else { "WRITE-BACK" },
     ];
-    let risks = [
-        "ARRAY",
-        "REBUILD IDLE, h",
-        "UNDER LOAD, h",
-        "ARRAY LOST, %",
-        "IN A YEAR",
-        "IN 5 YEARS",
-        "SECTOR LOST, %",
-        "IN A YEAR",
-        "IN 5 YEARS",
-    ];
-    let (mut table, mut risk) = (TextTable::new(&heads), TextTable::new(&risks));
+    let (mut table, mut risk) = (TextTable::new(&heads), TextTable::new(&RISKS));
     let (mut impossible, mut failed) = (Vec::new(), Vec::new());
     for planned in &body.levels {
         match planned {
@@ -83,36 +114,16 @@ pub(super) fn text(body: &MachinePlan, prices: &Prices, shown: &Shown) -> Vec<St
     }
     let mut lines: Vec<String> = Vec::new();
     if impossible.len() < body.levels.len() {
-        let MachinePlan { drives, drive, drive_bytes, system, load, caches, outstanding, .. } = body;
-        let each = sold(Bytes(*drive_bytes));
-        let parts = mixed(drive);
-        let words: Vec<String> = parts.iter().map(|(count, name)| format!("{count} x {name}")).collect();
-        let drives = match words.len() {
-            1 => format!("{drives} x {drive}, {each} each"),
-            _ => format!("{}, {each} of each used", words.join(" and ")),
-        };
-        let bus = if shown.bus { format!(" with {}", body.bus) } else { String::new() };
-        let chunk = if shown.chunk { format!(", chunk {}", human(Bytes(body.chunk_bytes))) } else { String::new() };
-        let spares = if shown.spares { format!(", {}", spare_words(body.spares)) } else { String::new() };
-        lines.push(format!("{drives}{spares}, on {system}{bus}, {caches}{chunk}"));
-        let own_times = possible(&body.levels).any(|plan| plan.by_latency);
-        let times = if own_times { "at its own times".into() } else { format!("{outstanding} outstanding") };
-        let large = if possible(&body.levels).any(|plan| plan.by_throughput) { "MB/s / " } else { "" };
-        lines.push(format!("{load}, {times}: {large}requests/s / mean latency in ms"));
+        lines.extend(head(body, shown));
         lines.push(table.text().trim_end().into());
         lines.extend(range_note(body.thorough));
         lines.push(String::new());
         if let Some(rate) = body.rate {
-            lines.extend(rate::lines(&body.levels, rate, *outstanding));
+            lines.extend(rate::lines(&body.levels, rate, body.outstanding));
             lines.push(String::new());
         }
-        let replaced = match (body.spares, body.replacement_hours) {
-            (0, 0) => "and is replaced at once".into(),
-            (0, hours) => format!("and is replaced after {hours} h"),
-            _ => "and a spare takes its place".into(),
-        };
         let what = "time of the rebuild, and chance of losing the array, and of losing sectors";
-        lines.push(format!("a drive fails, {replaced}: {what}"));
+        lines.push(format!("a drive fails, {}: {what}", replaced(body)));
         lines.push(risk.text().trim_end().into());
         lines.extend(risk_note(body));
         lines.extend(costs(body, prices));
