@@ -1,7 +1,7 @@
 //! The page: one file that loads nothing and runs nothing. The results come before the method.
 
 use super::data::{
-    Absent, Chart, Fact, FindingKind, LineChart, Panel, Point, ReportFinding, ReportSection, ReportTable, Review,
+    Absent, Bars, Chart, Fact, FindingKind, LineChart, Panel, Point, ReportFinding, ReportSection, ReportTable, Review,
 };
 use super::findings;
 use super::line_chart::{self, Ranges};
@@ -179,7 +179,10 @@ fn draw_panel(m: &mut Markup, panel: &Panel, section: &ReportSection, id: &str, 
         draw_findings(m, &panel.findings);
         match &panel.chart {
             Chart::Lines(all) => draw_lines(m, all, panel, section, id, key),
-            Chart::Bars(all) => pair(m, "pair", &table::of_bars(all), |m| bar_chart::draw(m, all, &panel.question, id)),
+            Chart::Bars(all) => {
+                let numbers = (!is_plain(all)).then(|| table::of_bars(all));
+                pair(m, "pair", numbers.as_ref(), |m| bar_chart::draw(m, all, &panel.question, id));
+            }
             Chart::Heat(heat) => table::draw_heat(m, heat),
         }
     });
@@ -202,7 +205,7 @@ fn draw_lines(m: &mut Markup, all: &LineChart, panel: &Panel, section: &ReportSe
                     m.text("p", &[("class", "method")], &words);
                 }
                 let class = if of_caches { "side" } else { "pair" };
-                pair(m, class, &numbers, |m| lines::draw(m, part, &ranges, key, &title, &id));
+                pair(m, class, Some(&numbers), |m| lines::draw(m, part, &ranges, key, &title, &id));
             };
             if of_caches {
                 m.inside("div", &[], chart);
@@ -232,8 +235,18 @@ fn shared(all: &LineChart, panel: &Panel, section: &ReportSection) -> Option<Ran
     line_chart::ranges(&group)
 }
 
+/// Is it one bar of one run? Then a table would have one row, and no other figure than the bar has.
+fn is_plain(all: &Bars) -> bool {
+    matches!(all.bars.as_slice(), [one] if one.value.low == one.value.high && all.formula.is_empty())
+}
+
 /// A chart with its table next to it, or below it in the class `side`.
-fn pair(m: &mut Markup, class: &'static str, numbers: &ReportTable, chart: impl FnOnce(&mut Markup) -> Vec<String>) {
+fn pair(
+    m: &mut Markup,
+    class: &'static str,
+    numbers: Option<&ReportTable>,
+    chart: impl FnOnce(&mut Markup) -> Vec<String>,
+) {
     m.inside("div", &[("class", class)], |m| {
         m.inside("figure", &[], |m| {
             let mut notes = Vec::new();
@@ -248,7 +261,9 @@ fn pair(m: &mut Markup, class: &'static str, numbers: &ReportTable, chart: impl 
                 m.text("figcaption", &[], &notes.join(" "));
             }
         });
-        m.inside("div", &[], |m| table::draw(m, numbers));
+        if let Some(numbers) = numbers {
+            m.inside("div", &[], |m| table::draw(m, numbers));
+        }
     });
 }
 

@@ -218,6 +218,10 @@ fn tables_with_one_row_of_the_same_array_are_one_table() {
     assert_eq!((found.tables[0].caption.as_str(), found.tables[0].rows.len()), ("RAID 5 x4", 8));
     assert_eq!(found.tables[0].rows[0].head, "NTFS, create: MB/s");
     assert_eq!(section(&chapter("fc-test", &["raid5x4", "raid6x5"]), &[]).tables.len(), 8);
+    // A chart of one bar has no table.
+    let page = |arrays: &[&str]| render(&review("All", vec![], &[chapter("fc-test", arrays)], &[]));
+    assert_eq!(page(&["raid5x4"]).matches("<table").count(), 1);
+    assert_eq!(page(&["raid5x4", "raid6x5"]).matches("<table").count(), 8 + 6);
 }
 
 #[test]
