@@ -110,10 +110,27 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
                     "{name}: no array of this name is remembered, and no file of this name is here; see `openraid list`"
                 )))
             }
-            None => wanted.members.push(written_spec(name)?),
+            None => {
+                let known = context.registry.entries_if_readable();
+                taken_as_file(name, &known).iter().for_each(|note| context.output.warn(note));
+                wanted.members.push(written_spec(name)?);
+            }
         }
     }
     Ok(wanted)
+}
+
+/// The note that a name is taken as that of a file, if a recorded array has the name, too.
+fn taken_as_file(name: &str, known: &[RegisteredArray]) -> Option<String> {
+    let entry = known.iter().find(|entry| entry.name == name)?;
+    let array = match &entry.uuid {
+        Some(uuid) => format!("with `{}`", command("serve", [uuid])),
+        None => "from another folder".into(),
+    };
+    Some(format!(
+        "{name}: a file of this name is in this folder, so it is taken as a member, and not as the array {name} that is \
+         remembered: a path of a file comes before a name; serve the array {array}, or give the file as ./{name}"
+    ))
 }
 
 /// The entry of the file for a recorded array.
@@ -213,6 +230,27 @@ mod tests {
     use openraid_units::ArrayLevel;
 
     use super::*;
+
+    #[test]
+    fn a_name_of_a_file_and_of_an_array_is_taken_as_the_file_and_the_reason_is_said() {
+        let entry = RegisteredArray {
+            name: "media".into(),
+            uuid: Some("00000000:00000000:00000000:00000001".into()),
+            level: ArrayLevel::Raid1.into(),
+            members: vec!["/d1".into()],
+            kept: KeptSettings::default(),
+        };
+        let note = taken_as_file("media", std::slice::from_ref(&entry));
+        assert_eq!(
+            note.as_deref(),
+            Some(
+                "media: a file of this name is in this folder, so it is taken as a member, and not as the array media that is \
+                 remembered: a path of a file comes before a name; serve the array with `openraid serve \
+                 00000000:00000000:00000000:00000001`, or give the file as ./media"
+            )
+        );
+        assert_eq!((taken_as_file("./media", std::slice::from_ref(&entry)), taken_as_file("media", &[])), (None, None));
+    }
 
     #[test]
     fn an_array_that_cannot_be_asked_for_keeps_the_exit_code_of_its_failure() {
