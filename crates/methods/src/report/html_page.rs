@@ -205,7 +205,7 @@ fn draw_lines(m: &mut Markup, all: &LineChart, panel: &Panel, section: &ReportSe
                     m.text("p", &[("class", "method")], &words);
                 }
                 let class = if of_caches { "side" } else { "pair" };
-                pair(m, class, Some(&numbers), |m| lines::draw(m, part, &ranges, key, &title, &id));
+                pair(m, class, Some(&numbers), |m| line_chart::draw(m, part, &ranges, key, &title, &id));
             };
             if of_caches {
                 m.inside("div", &[], chart);

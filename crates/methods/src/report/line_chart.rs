@@ -8,7 +8,7 @@ use super::format::{bytes_tick, drawable, tick, value};
 use super::labels::{apart, cut, cut_to, width, LETTERS, LINE_HEIGHT};
 use super::markup::{px, Markup};
 use super::scale::{range_x, range_y, ScaleMapping};
-use super::split::SplitPart;
+use super::split_charts::SplitPart;
 use super::style::{mark, StyleKey};
 use super::LINES_MAX;
 

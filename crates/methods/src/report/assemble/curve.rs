@@ -4,7 +4,7 @@ use super::super::data::{
     AbsentPoint, ChartAxis, Guide, GuideKind, Level, LineChart, MachinePart, Point, ReportSubject, Series, WriteCache,
 };
 use super::super::findings::BUSY_LIMIT;
-use super::super::split::{by_cache, SplitPart};
+use super::super::split_charts::{by_cache, SplitPart};
 use super::figure::{subject, Figure};
 use super::CellTrial;
 use crate::cell::Ceiling;

@@ -21,7 +21,7 @@ use super::data::{
     Series, Unit, WriteCache,
 };
 use super::format::percent;
-use super::split::{by_cache, SplitPart};
+use super::split_charts::{by_cache, SplitPart};
 
 /// From this load on a part is the limit.
 pub const BUSY_LIMIT: f64 = 0.90;
