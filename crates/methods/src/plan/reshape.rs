@@ -146,7 +146,7 @@ mod tests {
                 let slow = |state: &ArrayState| {
                     let axes = Axes { qd: Some(depth), drive: Some("s3500_480".into()), ..Axes::default() };
                     let base = CellSpec::new("openraid", "raid5x4".parse().expect("an array"), pattern.clone());
-                    let cell = CellSpec { state: state.clone(), effort: Effort::QUICK, ..base.with(axes) };
+                    let cell = CellSpec { state: *state, effort: Effort::QUICK, ..base.with(axes) };
                     run_cell(&library, &cell).expect("it runs").histogram().percentile(99.0) as f64
                 };
                 let ratio = slow(with) / slow(without);

@@ -83,7 +83,7 @@ fn a_plan_says_which_level_carries_the_rate_of_iostat() {
         format!("Device r/s rkB/s w/s wkB/s aqu-sz\nsda {reads} {} {writes} {} 2\n\n", reads * 8, writes * 8)
     };
     let text = format!("Linux 6.1 (host)\n\n{}{}", report(1, 1), report(100, 50));
-    std::fs::write(lab.path("iostat"), text).expect("written");
+    fs::write(lab.path("iostat"), text).expect("written");
     let line = "plan --drives 4 --drive exos_x18_18tb --levels 10,6 --from iostat --effort quick";
     let plan = lab.line(&format!("{line} --json")).expect(0).json();
     // The mean queue of two says nothing about the most that an array carries.

@@ -105,7 +105,7 @@ impl Case {
 fn arrays() -> [ArraySpec; 2] {
     let change = ArrayChange { level: ArrayLevel::Raid5, members: 5, moved_percent: 0 };
     let array = ArraySpec { chunk: Some(Bytes::kib(512)), ..ArraySpec::new(ArrayLevel::Raid5, 4) };
-    [ArraySpec { change: Some(change), ..array.clone() }, ArraySpec { degraded: 1, rebuilding: true, ..array }]
+    [ArraySpec { change: Some(change), ..array }, ArraySpec { degraded: 1, rebuilding: true, ..array }]
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod text;
 use std::sync::Arc;
 
 use openraid_methods::cell::{footprint, machine_spec, ArrayState, Axes, Caches, Level, Pattern, Subject};
-use openraid_methods::plan::{Lead, LevelPlan, PlanRequest, Planned};
+use openraid_methods::plan::{Lead, PlanRequest, Planned};
 use openraid_models::Library;
 use serde::Serialize;
 
