@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::data::{Bar, Bars, Better, ChartAxis, Scale, WriteCache};
+use super::data::{Bar, Bars, Better, ChartAxis, ReportCache, Scale};
 use super::format::{drawable, number, tick};
 use super::labels::{cut, width, LETTERS};
 use super::line_chart::{axis_name, fitting, spread};
@@ -120,7 +120,7 @@ fn draw_bar(m: &mut Markup, bar: &Bar, place: &ScaleMapping, axis: &ChartAxis, (
         } else {
             let class = match bar.subject.variant.cache() {
                 _ if bar.value.unsteady => "bar hollow",
-                Some(WriteCache::Through) => "bar through",
+                Some(ReportCache::Through) => "bar through",
                 _ => "bar",
             };
             m.empty("rect", &[("class", class), ("x", &x), ("y", &y), ("width", &wide), ("height", &high)]);

@@ -266,7 +266,7 @@ impl ReportSubject {
 
 /// The write cache of an array, in a report with several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WriteCache {
+pub enum ReportCache {
     /// A write is answered when it is in the cache.
     Back,
     /// A write is answered when it is on the drives.
@@ -275,7 +275,7 @@ pub enum WriteCache {
     Journal,
 }
 
-impl WriteCache {
+impl ReportCache {
     /// In the order of their charts.
     pub const ALL: [Self; 3] = [Self::Back, Self::Through, Self::Journal];
 
@@ -309,15 +309,15 @@ impl Variant {
 
     /// The write cache, if it is one of the differences.
     #[must_use]
-    pub fn cache(&self) -> Option<WriteCache> {
-        let is_named = |cache: &WriteCache| self.differences().any(|words| words == cache.words());
-        WriteCache::ALL.into_iter().find(is_named)
+    pub fn cache(&self) -> Option<ReportCache> {
+        let is_named = |cache: &ReportCache| self.differences().any(|words| words == cache.words());
+        ReportCache::ALL.into_iter().find(is_named)
     }
 
     /// The differences other than the write cache.
     #[must_use]
     pub fn without_cache(&self) -> Self {
-        let is_other = |words: &&String| WriteCache::ALL.iter().all(|cache| cache.words() != words.as_str());
+        let is_other = |words: &&String| ReportCache::ALL.iter().all(|cache| cache.words() != words.as_str());
         Self(self.0.iter().filter(is_other).cloned().collect())
     }
 

@@ -4,7 +4,7 @@
 //! many lines for a chart, arrays with and without redundancy are in different charts, arrays of one shape are in the
 //! same chart, and every chart has the single drive for comparison. An ideal is drawn in the chart of its array.
 
-use super::data::{Level, LineChart, Mark, ReportSubject, Series, WriteCache};
+use super::data::{Level, LineChart, Mark, ReportCache, ReportSubject, Series};
 use super::format::capital;
 use super::LINES_MAX;
 
@@ -14,7 +14,7 @@ pub struct SplitPart {
     /// The difference from the other charts; empty if there is only one.
     pub title: String,
     /// The write cache of the arrays, which their names then leave out.
-    pub cache: Option<WriteCache>,
+    pub cache: Option<ReportCache>,
     pub lines: LineChart,
 }
 
@@ -31,14 +31,14 @@ pub fn split(lines: &LineChart) -> Vec<SplitPart> {
 #[must_use]
 pub fn by_cache(lines: &LineChart) -> Vec<SplitPart> {
     let cache_of = |subject: &ReportSubject| subject.variant.cache();
-    let has = |cache: &WriteCache| lines.series.iter().any(|one| cache_of(&one.subject) == Some(*cache));
-    let caches: Vec<WriteCache> = WriteCache::ALL.into_iter().filter(has).collect();
+    let has = |cache: &ReportCache| lines.series.iter().any(|one| cache_of(&one.subject) == Some(*cache));
+    let caches: Vec<ReportCache> = ReportCache::ALL.into_iter().filter(has).collect();
     // Measured points that are drawn over predicted lines belong to them, whatever their cache.
     let is_overlay = lines.series.iter().any(|series| series.mark == Mark::Points);
     if caches.len() < 2 || is_overlay {
         return vec![SplitPart { title: String::new(), cache: None, lines: lines.clone() }];
     }
-    let part = |cache: WriteCache| {
+    let part = |cache: ReportCache| {
         let is_in = |subject: &ReportSubject| cache_of(subject).is_none_or(|known| known == cache);
         let mut part = lines.clone();
         part.series.retain(|one| is_in(&one.subject));
@@ -165,7 +165,7 @@ mod tests {
         both.series.push(Series::line(ReportSubject::new(Level::Single, 1).named("md"), vec![]));
         assert_eq!(of_both(&both), [format!("Write-back: {wanted}, md"), format!("Write-through: {wanted}, md")]);
         let caches: Vec<_> = split(&both).into_iter().map(|part| part.cache).collect();
-        assert_eq!(caches, [Some(WriteCache::Back), Some(WriteCache::Through)]);
+        assert_eq!(caches, [Some(ReportCache::Back), Some(ReportCache::Through)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! The colours differ in lightness as well as in hue, so that readers with colour blindness can distinguish them. Their
 //! contrast with the background, light and dark, is at least 4.5 to 1 (WCAG 2.2, 1.4.3).
 
-use super::data::{Chart, Level, ReportSubject, Review, WriteCache};
+use super::data::{Chart, Level, ReportCache, ReportSubject, Review};
 use super::format::capital;
 use super::markup::{px, Markup};
 
@@ -66,7 +66,7 @@ pub fn mark(m: &mut Markup, members: u16, (x, y): (f64, f64), hollow: bool) {
 pub struct StyleKey {
     levels: Vec<Level>,
     members: Vec<u16>,
-    caches: Vec<WriteCache>,
+    caches: Vec<ReportCache>,
     /// Differences other than the write cache; the first one, often none, has no dashes.
     others: Vec<String>,
 }
@@ -105,7 +105,7 @@ impl StyleKey {
 
     /// The `stroke-dasharray` of a subject's line, in the chart of a write cache or with its own.
     #[must_use]
-    pub fn dash(&self, subject: &ReportSubject, cache: Option<WriteCache>) -> &'static str {
+    pub fn dash(&self, subject: &ReportSubject, cache: Option<ReportCache>) -> &'static str {
         let other = subject.variant.without_cache().to_string();
         match self.others.iter().position(|known| *known == other) {
             None | Some(0) => cache.or_else(|| subject.variant.cache()).map_or("", of_cache),
@@ -147,11 +147,11 @@ impl StyleKey {
 }
 
 /// The dashes of a write cache.
-const fn of_cache(cache: WriteCache) -> &'static str {
+const fn of_cache(cache: ReportCache) -> &'static str {
     match cache {
-        WriteCache::Back => "",
-        WriteCache::Through => "9 4",
-        WriteCache::Journal => "12 4 3 4",
+        ReportCache::Back => "",
+        ReportCache::Through => "9 4",
+        ReportCache::Journal => "12 4 3 4",
     }
 }
 

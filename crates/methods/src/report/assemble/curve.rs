@@ -1,7 +1,7 @@
 //! Lines of results: one line for each subject, over one axis of the cells.
 
 use super::super::data::{
-    AbsentPoint, ChartAxis, Guide, GuideKind, Level, LineChart, MachinePart, Point, ReportSubject, Series, WriteCache,
+    AbsentPoint, ChartAxis, Guide, GuideKind, Level, LineChart, MachinePart, Point, ReportCache, ReportSubject, Series,
 };
 use super::super::findings::BUSY_LIMIT;
 use super::super::split_charts::{by_cache, SplitPart};
@@ -133,7 +133,7 @@ fn times_single(subject: &ReportSubject, worth: f64, corners: Vec<(f64, f64)>) -
 }
 
 /// The ideals of the arrays of each write cache, by the single drive with that cache.
-fn of_each_cache(lines: &LineChart, ideals: impl Fn(&LineChart, Option<WriteCache>) -> Vec<Guide>) -> Vec<Guide> {
+fn of_each_cache(lines: &LineChart, ideals: impl Fn(&LineChart, Option<ReportCache>) -> Vec<Guide>) -> Vec<Guide> {
     let of_part = |part: SplitPart| {
         let mut guides = ideals(&part.lines, part.cache);
         if let Some(cache) = part.cache {
@@ -178,7 +178,7 @@ pub fn ideals_shared(lines: &LineChart, asked: ChartLoad) -> Vec<Guide> {
 pub fn ideals_of_mixes(
     lines: &LineChart,
     depth: f64,
-    single: impl Fn(f64, Option<WriteCache>) -> Option<Series>,
+    single: impl Fn(f64, Option<ReportCache>) -> Option<Series>,
 ) -> Vec<Guide> {
     of_each_cache(lines, |lines, cache| {
         let guide = |(subject, worth): (&ReportSubject, f64)| {

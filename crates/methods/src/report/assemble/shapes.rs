@@ -1,8 +1,8 @@
 //! The charts for each kind of method results.
 
 use super::super::data::{
-    Bar, Bars, Better, Chart, ChartAxis, Heading, LineChart, Point, ReportCell, ReportRow, ReportSection, ReportTable,
-    Scale, Series, Unit, WriteCache,
+    Bar, Bars, Better, Chart, ChartAxis, Heading, LineChart, Point, ReportCache, ReportCell, ReportRow, ReportSection,
+    ReportTable, Scale, Series, Unit,
 };
 use super::super::findings;
 use super::curve::{
@@ -65,7 +65,7 @@ pub fn shares(section: &mut ReportSection, all: &[&CellTrial]) {
 }
 
 /// The single drive with a write cache over the queue depth, at one share of reads.
-fn single_by_depth(all: &[&CellTrial], reads: f64, cache: Option<WriteCache>) -> Option<Series> {
+fn single_by_depth(all: &[&CellTrial], reads: f64, cache: Option<ReportCache>) -> Option<Series> {
     let is_single =
         |spec: &CellSpec| spec.subject == crate::cell::Subject::Single && spec.axes.rd.map(f64::from) == Some(reads);
     let depth = |spec: &CellSpec| Some(f64::from(spec.axes.qd.unwrap_or(1)));

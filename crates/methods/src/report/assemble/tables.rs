@@ -1,8 +1,8 @@
 //! Tables of a method's results: ratios, pairs that should be equal, states of an array.
 
 use super::super::data::{
-    Bar, Bars, Chart, ChartAxis, FindingKind, Heading, Point, ReportCell, ReportFinding, ReportRow, ReportSection,
-    ReportSubject, ReportTable, Scale, Unit, WriteCache,
+    Bar, Bars, Chart, ChartAxis, FindingKind, Heading, Point, ReportCache, ReportCell, ReportFinding, ReportRow,
+    ReportSection, ReportSubject, ReportTable, Scale, Unit,
 };
 use super::super::findings;
 use super::super::format::{list, percent, percent_range};
@@ -26,7 +26,7 @@ const RATIO_DEPTHS: [u32; 3] = [1, 16, 256];
 pub fn ratios(section: &mut ReportSection, all: &[&CellTrial]) {
     let name = |spec: &CellSpec| {
         let is_through = spec.axes.cache == Some(CacheMode::WriteThrough);
-        subject(spec).different(if is_through { WriteCache::Through } else { WriteCache::Back }.words())
+        subject(spec).different(if is_through { ReportCache::Through } else { ReportCache::Back }.words())
     };
     for depth in RATIO_DEPTHS {
         let trials = only(all, |spec| spec.axes.qd.unwrap_or(1) == depth);

@@ -17,8 +17,8 @@ pub use questions::{apart, best_run, changes, enough, part_of_whole};
 pub use scenario::{brief, standings, table as standings_table, verdict, LoadScenario, ScenarioEntry, ScenarioGroup};
 
 use super::data::{
-    Better, Chart, Evidence, FindingKind, LineChart, MachinePart, Mark, PartLoad, Point, ReportFinding, Review, Scale,
-    Series, Unit, WriteCache,
+    Better, Chart, Evidence, FindingKind, LineChart, MachinePart, Mark, PartLoad, Point, ReportCache, ReportFinding,
+    Review, Scale, Series, Unit,
 };
 use super::format::percent;
 use super::split_charts::{by_cache, SplitPart};
@@ -64,7 +64,7 @@ pub fn of_chart(chart: &Chart) -> Vec<ReportFinding> {
 /// The effect of write-back, if its arrays were also measured with write-through.
 fn cache_effect(parts: &[SplitPart]) -> Option<ReportFinding> {
     let of = |cache| parts.iter().find(|part| part.cache == Some(cache));
-    let (back, through) = (of(WriteCache::Back)?, of(WriteCache::Through)?);
+    let (back, through) = (of(ReportCache::Back)?, of(ReportCache::Through)?);
     let words = questions::back_of_through(&back.lines, &through.lines);
     (!words.is_empty()).then(|| ReportFinding::new(FindingKind::Comparison, words))
 }

@@ -15,7 +15,7 @@ const REPLACE_AFTER: u32 = 24;
 
 /// A machine of a plan.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub(super) struct MachineChoice {
     /// Number of drives of each array.
     pub drives: u16,
     /// Number of further drives that wait for a failure.
@@ -33,7 +33,11 @@ pub(super) struct Machine {
 ///
 /// # Errors
 /// The values do not fit each other, or there are too many machines.
-pub(super) fn machines(arguments: &PlanArguments, library: &Library, load: &Axes) -> Result<Vec<Machine>, Failure> {
+pub(super) fn machines(
+    arguments: &PlanArguments,
+    library: &Library,
+    load: &Axes,
+) -> Result<Vec<MachineChoice>, Failure> {
     let words = |word: &Option<String>| -> Vec<Option<String>> {
         word.as_ref().map_or_else(|| vec![None], |word| word.split(',').map(|one| Some(one.trim().into())).collect())
     };
@@ -55,7 +59,7 @@ pub(super) fn machines(arguments: &PlanArguments, library: &Library, load: &Axes
                 for (drives, spares) in counts(arguments)? {
                     let replacement_hours = replacement_hours(arguments, spares);
                     let (axes, cache) = (axes.clone(), cache.clone());
-                    machines.push(Machine { drives, spares, replacement_hours, axes, price, cache });
+                    machines.push(MachineChoice { drives, spares, replacement_hours, axes, price, cache });
                 }
             }
         }

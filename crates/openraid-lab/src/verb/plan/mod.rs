@@ -20,7 +20,7 @@ use crate::arguments::{EffortWord, PlanArguments};
 use crate::shared_parts::{asked, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad};
 pub use join_parts::join;
 use join_parts::PlanPart;
-use machines::{machines, Machine};
+use machines::{machines, MachineChoice};
 use openraid::failure::{Exit, Failure, Outcome};
 use openraid::quantity::counted;
 use openraid::verb::Context;
@@ -129,7 +129,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let part = PlanPart::of(arguments, &library, machines.len(), trace.as_deref())?;
     let (mut plans, mut texts) = (Vec::new(), Vec::new());
     let all = machines.len();
-    let differ = |of: fn(&Machine) -> bool| machines.iter().any(of) && !machines.iter().all(of);
+    let differ = |of: fn(&MachineChoice) -> bool| machines.iter().any(of) && !machines.iter().all(of);
     let several_buses = machines.windows(2).any(|pair| pair[0].axes.bus != pair[1].axes.bus);
     let several_chunks = machines.windows(2).any(|pair| pair[0].axes.chunk != pair[1].axes.chunk);
     let shown = text::Shown { bus: several_buses, chunk: several_chunks, spares: differ(|machine| machine.spares > 0) };

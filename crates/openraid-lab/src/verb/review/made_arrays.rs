@@ -24,7 +24,7 @@ use openraid_core::limits::Limits;
 use openraid_format::{MinorVersion, Uuid};
 use openraid_methods::cell::{footprint, ArrayState, Axes, CacheMode, CellSpec, Level, Subject};
 use openraid_methods::method::Suite;
-use openraid_methods::report::data::WriteCache;
+use openraid_methods::report::data::ReportCache;
 use openraid_methods::review::{Ended, Performance, ReviewPart, ReviewResults};
 use openraid_methods::run::{program_digest, CellStore};
 use openraid_methods::target::{
@@ -98,9 +98,9 @@ impl Mode {
     /// For the label of a part of the report.
     const fn title(self) -> &'static str {
         match self {
-            Self::Cache(CacheMode::WriteBack) => WriteCache::Back.words(),
-            Self::Cache(CacheMode::WriteThrough) => WriteCache::Through.words(),
-            Self::Journal => WriteCache::Journal.words(),
+            Self::Cache(CacheMode::WriteBack) => ReportCache::Back.words(),
+            Self::Cache(CacheMode::WriteThrough) => ReportCache::Through.words(),
+            Self::Journal => ReportCache::Journal.words(),
         }
     }
 
