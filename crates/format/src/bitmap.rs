@@ -16,7 +16,7 @@
 use crate::identity::Uuid;
 use crate::level::{MdLevel, Raid10Layout};
 use crate::little_endian;
-use crate::reshape::ShapeFields;
+use crate::reshape_view::ShapeFields;
 use crate::superblock::Superblock;
 use core::fmt;
 use openraid_units::{Bytes, Sectors};

@@ -30,7 +30,7 @@ mod member_identity;
 mod new_member;
 mod ppl;
 mod raid5_journal;
-mod reshape;
+mod reshape_view;
 mod role;
 mod superblock;
 mod superblock_0_90;
@@ -66,7 +66,7 @@ pub use ppl::{
     PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX,
 };
 pub use raid5_journal::{is_raid5_journal_block, RAID5_JOURNAL_MAGIC};
-pub use reshape::{ChangeBegin, ReshapeDirection, ReshapeFault, ReshapeView, ShapeFields};
+pub use reshape_view::{ChangeBegin, ReshapeDirection, ReshapeFault, ReshapeView, ShapeFields};
 pub use role::{DeviceRole, RoleTable, ROLES_MAX};
 pub use superblock::{
     superblock_lba, BadBlockPlace, JournalReached, MinorVersion, PplPlace, Reshape, Superblock, Unassigned,

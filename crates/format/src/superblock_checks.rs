@@ -5,7 +5,7 @@
 
 use crate::feature::FeatureMap;
 use crate::level::{MdLevel, Raid0Layout};
-use crate::reshape::{self, ReshapeFault};
+use crate::reshape_view::{self, ReshapeFault};
 use crate::role::{DeviceRole, ROLES_MAX};
 use crate::superblock::{superblock_lba, MinorVersion, Superblock};
 use core::fmt;
@@ -251,7 +251,7 @@ pub(crate) fn all(sb: &Superblock, drive_size: Sectors) -> Result<(), Superblock
     }
     metadata_areas(sb, drive_size, used_end)?;
     change_features(sb)?;
-    reshape::check_all(sb).map_err(SuperblockError::BadReshape)
+    reshape_view::check_all(sb).map_err(SuperblockError::BadReshape)
 }
 
 fn features(sb: &Superblock) -> Result<(), SuperblockError> {
@@ -309,7 +309,7 @@ fn shape(sb: &Superblock) -> Result<(), SuperblockError> {
 /// Number of slots before the change of shape that is under way. Without one it is the present number.
 fn slots_before(sb: &Superblock) -> Result<u16, SuperblockError> {
     match sb.features.contains(FeatureMap::RESHAPE_ACTIVE) {
-        true => reshape::old_raid_disks(sb).map_err(SuperblockError::BadReshape),
+        true => reshape_view::old_raid_disks(sb).map_err(SuperblockError::BadReshape),
         false => Ok(sb.raid_disks),
     }
 }

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arm_motion;
 mod bus;
 mod controller;
 mod disk;
@@ -23,12 +24,13 @@ mod sourced;
 mod ssd;
 mod unit;
 
+pub use arm_motion::ArmMotion;
 pub use bus::{BusFile, BusProfile, Duplex, Plug};
 pub use controller::{
     Adapters, ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorReadRule, Protection,
     ReadAheadRule, XorProfile,
 };
-pub use disk::{ArmMotion, DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
+pub use disk::{DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
 pub use drive::{ConstantProfile, DriveKind, DriveProfile, ServiceLaw, SheetFigure, SheetKey};
 pub use error::{ModelError, ModelErrors};
 pub use host::HostProfile;

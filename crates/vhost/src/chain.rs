@@ -1,5 +1,5 @@
 //! The chain of descriptors of a request: followed through the table of a ring, or through a table of its own. First come bytes to
-//! read, then bytes to write.
+//! read, then bytes to write. A chain that loops ends at the limit of [`CHAIN_DESCRIPTORS_MAX`].
 
 use crate::bytes::{le16, le32, le64};
 use crate::limits::CHAIN_DESCRIPTORS_MAX;

@@ -15,7 +15,7 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId, SetLba};
 
-use super::destage_order::{Sweep, NO_ZONE};
+use super::destage_sweep::{Sweep, NO_ZONE};
 use super::linked_list::{Link, List};
 use super::place_table::Places;
 use crate::slab::NONE;

@@ -10,7 +10,7 @@
 //! This module decides; the lists are in [`lines`] and [`dirty_units`].
 
 pub(crate) mod destage;
-mod destage_order;
+mod destage_sweep;
 mod dirty_bands;
 pub(crate) mod dirty_units;
 pub mod figures;
@@ -120,9 +120,9 @@ fn may_sweep(set: &Set) -> bool {
 /// The zone in which an address lies, if its set is divided into `zones` zones.
 fn zone_at(set: &Set, zones: u32, at: SetLba) -> u16 {
     if may_sweep(set) {
-        destage_order::zone_of(zones, set.shape().capacity(), at)
+        destage_sweep::zone_of(zones, set.shape().capacity(), at)
     } else {
-        destage_order::NO_ZONE
+        destage_sweep::NO_ZONE
     }
 }
 

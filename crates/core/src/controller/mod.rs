@@ -17,6 +17,7 @@ mod array_start;
 mod cached_write;
 mod destage_steps;
 mod gathered_op;
+mod give_up_commands;
 mod host_requests;
 mod lent_parts;
 mod marks_and_sessions;
@@ -27,7 +28,6 @@ mod run_admin_command;
 mod run_flush_discard;
 mod stall_report;
 mod status;
-mod timeouts;
 mod watch_load;
 
 pub use admin_command::AdminCommand;

@@ -13,12 +13,12 @@
 mod geometry;
 mod mechanism;
 mod read_buffer;
-mod seek;
+mod seek_tables;
 mod shingles;
 mod write_cache;
 
 pub use geometry::{DiskGeometry, DiskPlace, Span};
-pub use seek::SeekCurve;
+pub use seek_tables::SeekCurve;
 
 use super::future_completions::Outbox;
 use super::{CommandCounts, DriveOptions, Passing, VirtualDrive};

@@ -11,7 +11,7 @@ use openraid_config::DesiredSink;
 
 use super::alarm_file::AlarmStore;
 use super::alarm_states::{Alarm, AlarmSubject, Book};
-use super::sinks::retry::SinkThread;
+use super::sinks::sink_thread::SinkThread;
 use crate::output;
 use openraid_status::alarm::{AlarmModel, Condition};
 

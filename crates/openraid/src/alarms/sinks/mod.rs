@@ -14,7 +14,7 @@
 mod exec;
 mod journald;
 mod mail;
-pub mod retry;
+pub mod sink_thread;
 mod webhook;
 
 pub use webhook::post;

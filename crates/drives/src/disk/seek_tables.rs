@@ -1,8 +1,6 @@
-//! The time of a seek: `t(x) = next + a*sqrt(x) + b*x` over the share x of the full stroke.
+//! The time of a seek over a share of the full stroke, by [`ArmMotion`], or by a measured curve if the profile has one.
 //!
-//! The arm accelerates and decelerates with full force. If the way is long enough, it moves at its highest speed in
-//! between. Then it settles ([`ArmMotion`]). A measured curve replaces this computation if the profile has one. The
-//! times are in two tables of whole nanoseconds: one with every short distance, one with steps and linear interpolation
+//! The times are in two tables of whole nanoseconds: one with every short distance, one with steps and linear interpolation
 //! for long distances.
 
 use openraid_models::{ArmMotion, DiskProfile, SeekTable};
