@@ -497,17 +497,15 @@ fn after_a_loss_machines_are_refused_until_it_is_accepted() {
 /// A front end that passes sockets whose close waits for an hour, because their other ends are here and read nothing: in place of
 /// memory, as an event that is kept, more than a message may have, and unread when the connection ends.
 const LINGERING: &str = r#"
-import socket, struct, sys
+import os, socket, struct, sys
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
 listener.bind(("127.0.0.1", 0))
-listener.listen()
-kept = []
+listener.listen(64)
 def lingering():
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     one.connect(listener.getsockname())
-    kept.append(listener.accept()[0])
     one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
     one.setblocking(False)
     try:
@@ -515,16 +513,20 @@ def lingering():
             one.send(bytes(4096))
     except BlockingIOError:
         return one
+# A process of its own: its end closes its copies without a wait, also those that the server has closed before.
 def attack(*messages):
-    machine = socket.socket(socket.AF_UNIX)
-    machine.connect(sys.argv[1])
-    for request, payload, count in messages:
-        files = [lingering() for _ in range(count)]
-        message = struct.pack("III", request, 1, len(payload)) + payload
-        socket.send_fds(machine, [message], [file.fileno() for file in files])
-        for file in files:
-            file.close()
-    machine.close()
+    process = os.fork()
+    if process:
+        return os.waitpid(process, 0)
+    try:
+        machine = socket.socket(socket.AF_UNIX)
+        machine.connect(sys.argv[1])
+        for request, payload, count in messages:
+            files = [lingering().detach() for _ in range(count)]
+            message = struct.pack("III", request, 1, len(payload)) + payload
+            socket.send_fds(machine, [message], files)
+    finally:
+        os._exit(0)
 attack((5, struct.pack("QQQQQ", 1, 0, 1 << 20, 0, 0), 1))
 attack((13, bytes(8), 1))
 attack((1, b"", 12))
