@@ -95,7 +95,8 @@ fn a_plan_says_which_level_carries_the_rate_of_iostat() {
     assert!(text.contains("150 requests/s must be carried") && text.contains("raid10x4: carries it with "), "{text}");
     let more = lab.line(&format!("{line} --rate 5000")).expect(0).text();
     assert!(
-        more.contains("raid10x4: does not carry it: ") && more.contains("no level carries 5000 requests/s"),
+        more.contains("raid10x4: does not carry it: ")
+            && more.contains("no level that survives a failure carries 5000 requests/s"),
         "{more}"
     );
 }

@@ -126,7 +126,7 @@ fn shingled(drives: &[DriveProfile]) -> Option<String> {
     let (name, cache) = drives.iter().find_map(of_drive)?;
     Some(format!(
         "SHINGLED: {name} keeps writes in {} of its disks and moves them later; when that is full, it makes a few random writes \
-         each second, and a rebuild onto it takes days: take it for archives that are written once, and not for an array",
+         each second: take it for archives that are written once, and not for an array",
         sold(cache)
     ))
 }

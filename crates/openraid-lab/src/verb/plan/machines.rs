@@ -97,6 +97,9 @@ fn counts(arguments: &PlanArguments) -> Result<Vec<(u16, u16)>, Failure> {
 /// The axes with each write cache and each chunk, and the words for the cache if there are several.
 fn with_caches(arguments: &PlanArguments, axes: &Axes) -> Result<Vec<(Axes, Option<String>)>, Failure> {
     let with_cache = |choice: &CacheChoice| {
+        if choice.back && choice.mib == Some(0) {
+            return Err(Failure::usage("--caches: a write-back cache of 0 MiB is none; give `wt`"));
+        }
         let cache = Some(if choice.back { CacheMode::WriteBack } else { CacheMode::WriteThrough });
         let axes = Axes { cache, cache_mib: choice.mib, ..axes.clone() };
         axes.check().map_err(|error| Failure::usage(format!("--caches: {}", error.reason)))?;
@@ -110,7 +113,9 @@ fn with_caches(arguments: &PlanArguments, axes: &Axes) -> Result<Vec<(Axes, Opti
         return Ok(caches);
     }
     let with_chunk = |(axes, cache): &(Axes, Option<String>), bytes: u64| {
-        let chunk = u32::try_from(bytes).map_err(|_| Failure::usage("--chunks: give at most 64 MiB"))?;
+        let chunk =
+            u32::try_from(bytes).ok().filter(|chunk| chunk.is_power_of_two() && (4096..=64 << 20).contains(chunk));
+        let chunk = chunk.ok_or_else(|| Failure::usage("--chunks: give powers of two from 4K to 64M"))?;
         Ok::<_, Failure>((Axes { chunk: Some(chunk), ..axes.clone() }, cache.clone()))
     };
     caches.iter().flat_map(|one| arguments.chunks.iter().map(move |chunk| with_chunk(one, chunk.get()))).collect()

@@ -116,6 +116,21 @@ struct Comparison {
     lead: Lead,
 }
 
+/// The rate that must be carried.
+///
+/// # Errors
+/// The load has none, or it is none.
+fn rate(arguments: &PlanArguments, load: &ChosenLoad) -> Result<Option<f64>, Failure> {
+    match arguments.rate {
+        Some(_) if load.trace.is_some() => {
+            Err(Failure::usage("--rate: a trace has a rate of its own; leave one of the two out"))
+        }
+        Some(rate) if rate <= 0.0 => Err(Failure::usage("--rate: give the requests per second, more than 0")),
+        Some(rate) => Ok(Some(rate)),
+        None => Ok(load.rate.filter(|rate| *rate > 0.0 && load.trace.is_none())),
+    }
+}
+
 /// Runs the verb.
 ///
 /// # Errors
@@ -124,7 +139,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
     let load = load_of(arguments)?;
     let machines = machines(arguments, &library, &load.axes)?;
-    let rate = arguments.rate.or(load.rate).filter(|rate| *rate > 0.0 && load.trace.is_none());
+    let rate = rate(arguments, &load)?;
     let trace = load.trace.map(Arc::new);
     let part = PlanPart::of(arguments, &library, machines.len(), trace.as_deref())?;
     let (mut plans, mut texts) = (Vec::new(), Vec::new());

@@ -24,7 +24,7 @@ pub(super) struct Price {
     /// The array, such as `raid6x8`.
     #[schema(value_type = String)]
     pub array: Subject,
-    /// Drives for each usable TB (10^12 bytes).
+    /// Price of the drives for each usable TB (10^12 bytes).
     pub per_tb: Option<f64>,
     /// Electricity of the drives over five years under the load.
     pub energy_five_years: Option<f64>,

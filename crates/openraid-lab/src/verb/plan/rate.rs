@@ -44,16 +44,34 @@ pub(super) fn reserves(levels: &[Planned], rate: f64) -> Vec<Reserve> {
     possible(levels).map(|plan| reserve(plan, rate)).collect()
 }
 
-impl Reserve {
-    /// Does the array carry the rate with all of its drives?
-    const fn carries(&self) -> bool {
-        self.healthy_percent >= 0.0
-    }
+/// How well an array carries a rate, the best last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Carries {
+    /// Not with all of its drives.
+    Not,
+    /// With all of its drives, but not at the low end of the figure's range.
+    Healthy,
+    /// Also at the low end of the range.
+    AtLowEnd,
+    /// Also with a drive missing.
+    Degraded,
+    /// Also during a rebuild: in each state that it survives.
+    Always,
+}
 
-    /// Does the array carry the rate in every state that it survives?
-    fn always_carries(&self) -> bool {
-        let others = [self.degraded_percent, self.rebuilding_percent];
-        self.carries() && others.into_iter().flatten().all(|percent| percent >= 0.0)
+impl Reserve {
+    /// A figure that is not known carries nothing.
+    fn carries(&self) -> Carries {
+        let is_enough = |percent: Option<f64>| percent.is_some_and(|percent| percent >= 0.0);
+        if self.healthy_percent < 0.0 {
+            return Carries::Not;
+        }
+        match (is_enough(self.degraded_percent), is_enough(self.rebuilding_percent)) {
+            (true, true) => Carries::Always,
+            (true, false) => Carries::Degraded,
+            _ if self.low_percent >= 0.0 => Carries::AtLowEnd,
+            _ => Carries::Healthy,
+        }
     }
 
     /// `58 % in reserve (30 % at the low end of the range), 51 % with a drive missing, 44 % during a rebuild`.
@@ -63,26 +81,25 @@ impl Reserve {
             _ => "none at the low end of the range".into(),
         };
         let mut words = format!("{:.0} % in reserve ({low})", self.healthy_percent);
+        let mut too_slow = Vec::new();
         for (percent, state) in
             [(self.degraded_percent, "with a drive missing"), (self.rebuilding_percent, "during a rebuild")]
         {
-            words.push_str(&match percent {
-                Some(percent) if percent >= 0.0 => format!(", {percent:.0} % {state}"),
-                Some(_) => format!(", but does not carry it {state}"),
-                None => String::new(),
-            });
+            match percent {
+                Some(percent) if percent >= 0.0 => words.push_str(&format!(", {percent:.0} % {state}")),
+                Some(_) => too_slow.push(state),
+                None => {}
+            }
+        }
+        if !too_slow.is_empty() {
+            words.push_str(&format!(", but does not carry it {}", too_slow.join(" or ")));
         }
         words
     }
 }
 
-/// Does an array carry a rate in every state that it survives?
-pub(super) fn is_always_carried(plan: &LevelPlan, rate: f64) -> bool {
-    reserve(plan, rate).always_carries()
-}
-
-/// Does an array carry a rate with all of its drives?
-pub(super) fn is_carried(plan: &LevelPlan, rate: f64) -> bool {
+/// How well an array carries a rate.
+pub(super) fn carries(plan: &LevelPlan, rate: f64) -> Carries {
     reserve(plan, rate).carries()
 }
 
@@ -94,7 +111,7 @@ pub(super) fn in_reserve(plan: &LevelPlan, rate: f64) -> String {
 /// The answer: a line for each level.
 pub(super) fn lines(levels: &[Planned], rate: f64, outstanding: u32) -> Vec<String> {
     let line = |plan: &LevelPlan| match reserve(plan, rate) {
-        reserve if reserve.carries() => format!("  {}: carries it with {}", plan.array, reserve.words()),
+        reserve if reserve.carries() > Carries::Not => format!("  {}: carries it with {}", plan.array, reserve.words()),
         _ => format!("  {}: does not carry it: {} requests/s at most", plan.array, figure(plan.healthy.iops)),
     };
     let head = format!(
@@ -130,7 +147,12 @@ mod tests {
             "  raid6x8: does not carry it: 250 requests/s at most",
         ];
         assert_eq!(lines(&plans, 300.0, 32), wanted);
-        let found: Vec<bool> = possible(&plans).map(|plan| is_always_carried(plan, 300.0)).collect();
-        assert_eq!(found, [true, true, false, false]);
+        let found: Vec<Carries> = possible(&plans).map(|plan| carries(plan, 300.0)).collect();
+        assert_eq!(found, [Carries::AtLowEnd, Carries::Always, Carries::Degraded, Carries::Not]);
+        // With a drive missing 320 and during a rebuild 280 are too few for 330.
+        assert!(lines(&plans, 330.0, 32)[3].ends_with("but does not carry it with a drive missing or during a rebuild"));
+        let Some(Planned::Possible(unknown)) = plans.get_mut(1) else { panic!("it can be") };
+        unknown.degraded = None;
+        assert_eq!(carries(unknown, 300.0), Carries::AtLowEnd, "a run that failed carries nothing");
     }
 }

@@ -1,7 +1,8 @@
 //! Chooses the recommended level and gives the reason: speed, discounted by the risk of losing data, then room.
 //!
 //! ```text
-//!   1  levels that survive a failure; if a rate must be carried, the levels that carry it, also with a drive missing
+//!   1  levels that survive a failure; if a rate must be carried, the levels that carry it best: in all states, with a drive
+//!      missing, at the low end of the range, or only healthy
 //!   2  the fastest of them. A level that loses data within five years in more than 1 % of cases counts less in proportion:
 //!      half as fast at 2 %. If a rate is carried, speed does not matter any more
 //!   3  of all that count at most a tenth less, or are not distinguished from it, the one with the largest capacity
@@ -13,7 +14,7 @@ use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::advice::{possible, speed_of};
-use super::rate::{in_reserve, is_always_carried, is_carried};
+use super::rate::{carries, in_reserve, Carries};
 use super::text::chance;
 use super::Comparison;
 use openraid::quantity::{figure, sold};
@@ -61,19 +62,10 @@ fn weight(plan: &LevelPlan) -> f64 {
 /// The recommended level, for a rate that must be carried if one is known; none if no level survives a failure.
 pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison], rate: Option<f64>) -> Option<Recommendation> {
     let surviving: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
-    let that = |counts: &dyn Fn(&LevelPlan) -> bool| -> Vec<&LevelPlan> {
-        surviving.iter().copied().filter(|plan| counts(plan)).collect()
-    };
-    let carrying = rate.map_or_else(Vec::new, |rate| {
-        let always = that(&|plan| is_always_carried(plan, rate));
-        if always.is_empty() {
-            that(&|plan| is_carried(plan, rate))
-        } else {
-            always
-        }
-    });
-    let is_carried = !carrying.is_empty();
-    let allowed = if is_carried { carrying } else { surviving };
+    let tier = |plan: &LevelPlan| rate.map_or(Carries::Not, |rate| carries(plan, rate));
+    let best_tier = surviving.iter().map(|plan| tier(plan)).max()?;
+    let is_carried = best_tier > Carries::Not;
+    let allowed: Vec<&LevelPlan> = surviving.into_iter().filter(|plan| tier(plan) == best_tier).collect();
     let value = |plan: &LevelPlan| weight(plan) * if is_carried { 1.0 } else { plan.merit() };
     let best = allowed
         .iter()
@@ -97,12 +89,21 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison], rate: Op
         .map_or_else(|| "survives a failure; how likely it loses data is not known".into(), losses)];
     reasons.push(match rate {
         Some(rate) if is_carried => in_reserve(chosen, rate),
-        Some(rate) => format!("no level carries {} requests/s; it makes {}", figure(rate), speed_of(chosen)),
+        Some(rate) => {
+            format!(
+                "no level that survives a failure carries {} requests/s; it makes {}",
+                figure(rate),
+                speed_of(chosen)
+            )
+        }
         None if is_fastest && allowed.len() > 1 => {
             format!("the fastest that survives a failure ({})", speed_of(chosen))
         }
         None if allowed.len() == 1 => speed_of(chosen),
         None if chosen.array == best.array => format!("the fastest for its safety ({})", speed_of(chosen)),
+        None if chosen.merit() < AS_FAST * best.merit() => {
+            format!("as good as {}, which is faster and less safe ({}), with more room", best.array, speed_of(chosen))
+        }
         None => format!("as fast as {} within a tenth ({}), with more room", best.array, speed_of(chosen)),
     });
     reasons.push(sold(Bytes(chosen.capacity)));
@@ -115,12 +116,17 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison], rate: Op
 fn against(plan: &LevelPlan, chosen: &LevelPlan, rate: Option<f64>) -> String {
     let reason = match (&plan.loss, rate) {
         _ if plan.survives.0 == 0 => "loses everything with the first drive".to_owned(),
-        (_, Some(rate)) if !is_carried(plan, rate) => format!("does not carry {} requests/s", figure(rate)),
-        (_, Some(rate)) if !is_always_carried(plan, rate) => {
-            format!("does not carry {} requests/s with a drive missing, or during its rebuild", figure(rate))
+        (_, Some(rate)) if carries(plan, rate) < carries(chosen, rate) => {
+            let state = match carries(plan, rate) {
+                Carries::Not => "",
+                Carries::Healthy => " at the low end of its range",
+                Carries::AtLowEnd => " with a drive missing",
+                Carries::Degraded | Carries::Always => " during its rebuild",
+            };
+            format!("does not carry {} requests/s{state}", figure(rate))
         }
         (Some(loss), Some(_)) if weight(plan) < AS_FAST * weight(chosen) => losses(loss),
-        (Some(loss), None) if weight(plan) < 1.0 => {
+        (Some(loss), None) if weight(plan) < weight(chosen) => {
             let counts = weight(plan) * 100.0;
             format!("{}: more than 1 % together, so {counts:.0} % of its speed counts", losses(loss))
         }
@@ -145,7 +151,7 @@ fn against(plan: &LevelPlan, chosen: &LevelPlan, rate: Option<f64>) -> String {
 pub(super) mod tests {
     use super::*;
     use openraid_methods::cell::{Axes, Effort, Level, Pattern};
-    use openraid_methods::plan::PlanRequest;
+    use openraid_methods::plan::{PlanRequest, Speed};
 
     /// RAID 0, 10, 5 and 6 of eight drives.
     pub fn plans() -> Vec<Planned> {
@@ -232,6 +238,22 @@ pub(super) mod tests {
             "{:?}",
             more.others
         );
-        assert!(of(1000.0).reasons[1].starts_with("no level carries 1000 requests/s"), "{:?}", of(1000.0).reasons);
+        // None carries 450 during a rebuild. RAID 10 carries it with a drive missing, and RAID 5 does not.
+        let Some(Planned::Possible(five)) = plans.get_mut(2) else { panic!("it can be") };
+        (five.degraded, five.low_percent) = (Some(Speed { iops: 440.0, ..five.healthy }), 1.0);
+        for planned in &mut plans {
+            let Planned::Possible(plan) = planned else { panic!("each can be") };
+            plan.rebuilding = Some(Speed { iops: 100.0, ..plan.healthy });
+        }
+        let missing = recommend(&plans, &[], Some(450.0)).expect("one is chosen");
+        assert_eq!(missing.array.to_string(), "raid10x8");
+        let why = "raid5x8: does not carry 450 requests/s with a drive missing";
+        assert!(missing.others.iter().any(|other| other.starts_with(why)), "{:?}", missing.others);
+        let of = |rate| recommend(&plans, &[], Some(rate)).expect("one is chosen");
+        assert!(
+            of(1000.0).reasons[1].starts_with("no level that survives a failure carries 1000 requests/s"),
+            "{:?}",
+            of(1000.0).reasons
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The time limit of a member's command, [`Limits::command_timeout`]: a command that its drive has not answered by then is given up.
 //!
-//! On a thin volume the limit is longer, by the time for which its pool keeps writes. [`give_up_commands`] takes what is overdue, and
+//! On a thin volume the limit is longer, by the time for which its pool keeps writes. [`give_up_commands`] takes the overdue commands, and
 //! the member fails.
 //!
 //! [`Limits::command_timeout`]: crate::limits::Limits::command_timeout
