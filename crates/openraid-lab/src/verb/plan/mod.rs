@@ -20,7 +20,7 @@ use crate::arguments::{EffortWord, PlanArguments};
 use crate::shared_parts::{asked, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad};
 pub use join_parts::join;
 use join_parts::PlanPart;
-use machines::{machines, MachineChoice};
+use machines::machines;
 use openraid::failure::{Exit, Failure, Outcome};
 use openraid::quantity::counted;
 use openraid::verb::Context;
@@ -144,10 +144,10 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let part = PlanPart::of(arguments, &library, machines.len(), trace.as_deref())?;
     let (mut plans, mut texts) = (Vec::new(), Vec::new());
     let all = machines.len();
-    let differ = |of: fn(&MachineChoice) -> bool| machines.iter().any(of) && !machines.iter().all(of);
+    let several_spares = machines.iter().any(|one| one.spares > 0) && machines.iter().any(|one| one.spares == 0);
     let several_buses = machines.windows(2).any(|pair| pair[0].axes.bus != pair[1].axes.bus);
     let several_chunks = machines.windows(2).any(|pair| pair[0].axes.chunk != pair[1].axes.chunk);
-    let shown = text::Shown { bus: several_buses, chunk: several_chunks, spares: differ(|machine| machine.spares > 0) };
+    let shown = text::Shown { bus: several_buses, chunk: several_chunks, spares: several_spares };
     for (number, machine) in machines.iter().enumerate() {
         if part.as_ref().is_some_and(|part| !part.shard.takes(number)) {
             continue;

@@ -70,7 +70,7 @@ pub(super) fn costs(body: &MachinePlan, prices: &Prices) -> Vec<String> {
             format!("{:.2}", energy.watts_per_tb),
         ];
         row.extend(prices.drive.map(|_| prices.per_tb(plan)));
-        row.extend(prices.kwh.map(|kwh| format!("{:.0}", energy.kwh_year * 5.0 * kwh)));
+        row.extend(prices.of(plan).energy_five_years.map(|price| format!("{price:.0}")));
         table.row(row);
     }
     vec![

@@ -56,7 +56,7 @@ pub(super) fn losses(loss: &LossRisk) -> String {
 
 /// The share of its speed that counts, by its chance of losing data.
 fn weight(plan: &LevelPlan) -> f64 {
-    plan.loss.as_ref().map_or(1.0, |loss| (FIVE_YEARS / loss.five_years.max(FIVE_YEARS)).min(1.0))
+    plan.loss.as_ref().map_or(1.0, |loss| FIVE_YEARS / loss.five_years.max(FIVE_YEARS))
 }
 
 /// The recommended level, for a rate that must be carried if one is known; none if no level survives a failure.
@@ -67,10 +67,10 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison], rate: Op
     let is_carried = best_tier > Carries::Not;
     let allowed: Vec<&LevelPlan> = surviving.into_iter().filter(|plan| tier(plan) == best_tier).collect();
     let value = |plan: &LevelPlan| weight(plan) * if is_carried { 1.0 } else { plan.merit() };
-    let best = allowed
-        .iter()
-        .copied()
-        .max_by(|one, two| value(one).total_cmp(&value(two)).then(one.merit().total_cmp(&two.merit())))?;
+    let order = |one: &&LevelPlan, two: &&LevelPlan| {
+        value(one).total_cmp(&value(two)).then(one.merit().total_cmp(&two.merit()))
+    };
+    let best = allowed.iter().copied().max_by(order)?;
     let alike = |plan: &LevelPlan| {
         let comparison =
             comparisons.iter().find(|comparison| comparison.faster == best.array && comparison.than == plan.array);
@@ -80,8 +80,7 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison], rate: Op
     // A difference of one hundredth in capacity decides nothing.
     let largest = allowed.iter().filter(|plan| alike(plan)).map(|plan| plan.capacity).max()?;
     let roomy = allowed.iter().copied().filter(|plan| alike(plan) && plan.capacity / 99 >= largest / 100);
-    let chosen =
-        roomy.max_by(|one, two| value(one).total_cmp(&value(two)).then(one.merit().total_cmp(&two.merit())))?;
+    let chosen = roomy.max_by(order)?;
     let is_fastest = allowed.iter().all(|plan| plan.merit() <= chosen.merit());
     let mut reasons = vec![chosen
         .loss
