@@ -156,7 +156,7 @@ pub enum Accepted {
     /// A connection, non-blocking.
     Socket(Socket),
     /// No client is waiting.
-    Nobody,
+    NoConnection,
     /// A client is waiting, but there are no free descriptors or no memory. The listener stays readable, so the caller
     /// must close something, or stop waiting for the listener for a while.
     Exhausted(Errno),
@@ -292,7 +292,7 @@ impl Listener {
             match check(accepted) {
                 // SAFETY: a descriptor just made, without another owner.
                 Ok(fd) => return Ok(Accepted::Socket(Socket::of(unsafe { OwnedFd::from_raw_fd(fd) }))),
-                Err(Errno(libc::EAGAIN)) => return Ok(Accepted::Nobody),
+                Err(Errno(libc::EAGAIN)) => return Ok(Accepted::NoConnection),
                 Err(error @ Errno(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS)) => {
                     return Ok(Accepted::Exhausted(error))
                 }
@@ -302,7 +302,7 @@ impl Listener {
                 Err(_) => {}
             }
         }
-        Ok(Accepted::Nobody)
+        Ok(Accepted::NoConnection)
     }
 }
 

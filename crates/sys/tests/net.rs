@@ -34,7 +34,7 @@ fn accept(listener: &Listener) -> Socket {
     loop {
         match listener.accept().expect("accept") {
             Accepted::Socket(socket) => return socket,
-            Accepted::Nobody => wait(listener, Interest::READ),
+            Accepted::NoConnection => wait(listener, Interest::READ),
             Accepted::Exhausted(error) => panic!("{error}"),
         }
     }
@@ -254,7 +254,7 @@ fn a_listener_does_not_remove_what_took_its_place() {
 #[test]
 fn accepting_without_a_client_does_not_wait() {
     let listener = Listener::tcp(local()).expect("listen");
-    assert!(matches!(listener.accept(), Ok(Accepted::Nobody)));
+    assert!(matches!(listener.accept(), Ok(Accepted::NoConnection)));
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub trait Platform {
     fn ring(&mut self, call: &Self::File);
 }
 
-/// The guest's memory is not there any more. The connection has to be closed.
+/// The memory that a request names was removed. The connection has to be closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GuestGone;
 

@@ -434,7 +434,7 @@ impl<P: Platform> VhostSession<P> {
     /// Copy payload of a write, from byte `first` on.
     ///
     /// # Errors
-    /// The memory is not there any more.
+    /// The memory of the request was removed.
     ///
     /// # Panics
     /// The request is not under way, or has less payload.
@@ -446,7 +446,7 @@ impl<P: Platform> VhostSession<P> {
     /// Copy data of a read, from byte `first` on.
     ///
     /// # Errors
-    /// The memory is not there any more.
+    /// The memory of the request was removed.
     ///
     /// # Panics
     /// The request is not under way, or wants less data.

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Such a member keeps its place, because all that was written to it is there. Writes that need room end with an error, and
-//! others continue. Meanwhile parity is written before data (`io/steps/refit_parity.rs`). There is room again when a write over the end
-//! of the refused one succeeds: one of a host, or one that rewrites what the member holds there.
+//! others continue. Meanwhile parity is written before data (`io/steps/refit_parity.rs`). There is room again when a write
+//! over the end of the refused write succeeds. Hosts make such a write, or the engine does, with the data that the member holds there.
 
 use openraid_units::{Instant, MemberLba, Sectors, SetId, Slot};
 

@@ -252,8 +252,8 @@ impl Request {
     }
 
     /// Length of the next piece, and the bytes of frames that it needs. `block` is the block size of the array, a power
-    /// of two. A piece with payload ends at a multiple of `piece_max`, or with the request. A piece without payload may
-    /// have `range_max` bytes, because it holds no frames.
+    /// of two. A piece with payload ends at a multiple of `piece_max`, or at the end of the request. A piece without
+    /// payload has at most `range_max` bytes, and holds no frames.
     #[inline(always)]
     pub(super) fn next_piece(&self, block: Bytes, piece_max: Divisor, range_max: Bytes) -> (u64, u64) {
         let start = self.next_start();

@@ -41,8 +41,8 @@ impl<'a> SplitBrain<'a> {
         Some(Self { name: sets::array_name(&set.newest), newer, other })
     }
 
-    /// The refusal to start the array: the state of both halves, and the commands that choose one. `verb` takes the members
-    /// of a half.
+    /// The refusal to start the array: the state of both halves, and the commands that choose one: `verb` with the
+    /// members of that half.
     pub fn refusal(&self, verb: &str) -> Failure {
         let (state, choice) = (self.state(), self.choice(verb));
         let fault = format!("{state}. To {choice}. The half that is not chosen is not written until you add it");

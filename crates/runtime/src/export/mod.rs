@@ -337,7 +337,7 @@ impl Exports {
         for _ in 0..ACCEPTS_PER_ROUND_MAX {
             match self.doors[door].listener.accept() {
                 Ok(Accepted::Socket(socket)) => self.on_accepted(socket, self.doors[door].spoken, shared),
-                Ok(Accepted::Nobody) => return,
+                Ok(Accepted::NoConnection) => return,
                 // The listener stays readable until there are descriptors again: wait instead of polling it.
                 Ok(Accepted::Exhausted(_)) | Err(_) => {
                     let _ =

@@ -286,7 +286,7 @@ impl Machines {
             let Some(door) = self.doors.get(key) else { return };
             let socket = match door.listener.accept() {
                 Ok(Accepted::Socket(socket)) => socket,
-                Ok(Accepted::Nobody) => return,
+                Ok(Accepted::NoConnection) => return,
                 // The listener stays readable until there are descriptors again: wait instead of polling it.
                 Ok(Accepted::Exhausted(_)) | Err(_) => {
                     self.rests_until = Some(shared.now + ACCEPT_PAUSE);
