@@ -5,14 +5,10 @@ use crate::support;
 use std::fs::{self, File};
 
 use crate::support::client::Client;
-use crate::support::rules::{fire, has_promtool};
+use crate::support::rules::{fire, fire_acknowledged, has_promtool};
 use crate::support::web::Web;
 use crate::support::{Lab, Server, FLUSH, READ, WRITE};
 use serde_json::Value;
-
-fn acknowledge(lab: &Lab) {
-    lab.line("events --acknowledge all").expect(0);
-}
 
 fn serve(lab: &Lab) -> (Server, Web) {
     let server = lab.serve(&["--http", "127.0.0.1:0", "data", "pair", "--journal", "j0", "--journal", "j1"]);
@@ -35,16 +31,14 @@ fn in_each_state_of_a_real_server_the_rules_fire_that_are_for_it_and_no_others()
     lab.line("create pair --level 1 --assume-clean --file-size 16M p0 p1").expect(0);
     lab.line("journal create --size 64M j0 j1").expect(0);
     let (server, web) = serve(&lab);
-    acknowledge(&lab);
-    fire(&lab, &web, "optimal", &[]);
+    fire_acknowledged(&lab, &web, "optimal", &[]);
     lab.line("set data write.cache=journal").expect(0);
     support::write_some(&lab, &server);
     fire(&lab, &web, "optimal, with a journal in use", &[]);
     // The spare takes the place of the one that fails; that one is still there.
     lab.line("fail data d1").expect(0);
     lab.wait_for("data", |array| settled(array) && array["health"] == "optimal");
-    acknowledge(&lab);
-    fire(&lab, &web, "rebuilt, with a failed drive", &[("OpenraidMemberFaulty", 1)]);
+    fire_acknowledged(&lab, &web, "rebuilt, with a failed drive", &[("OpenraidMemberFaulty", 1)]);
     lab.line("remove data d1").expect(0);
     fire(&lab, &web, "optimal again", &[]);
     lab.line("fail data d2").expect(0);
@@ -53,9 +47,8 @@ fn in_each_state_of_a_real_server_the_rules_fire_that_are_for_it_and_no_others()
     fire(&lab, &web, "degraded, a parity left", &degraded);
     lab.line("fail pair p1").expect(0);
     lab.line("remove pair p1").expect(0);
-    acknowledge(&lab);
     let lost = [("OpenraidArrayDegraded", 2), ("OpenraidMemberRemoved", 2), ("OpenraidNoRedundancyLeft", 1)];
-    fire(&lab, &web, "two degraded, one without redundancy", &lost);
+    fire_acknowledged(&lab, &web, "two degraded, one without redundancy", &lost);
     lab.line("add pair p1 --yes --overwrite").expect(0);
     lab.line("add data d2 --yes --overwrite").expect(0);
     for name in ["pair", "data"] {
@@ -64,8 +57,7 @@ fn in_each_state_of_a_real_server_the_rules_fire_that_are_for_it_and_no_others()
     // Copies that differ, found by a check.
     spoil(&lab);
     lab.line("check pair --follow").expect(3);
-    acknowledge(&lab);
-    fire(&lab, &web, "mismatches", &[("OpenraidMismatches", 1)]);
+    fire_acknowledged(&lab, &web, "mismatches", &[("OpenraidMismatches", 1)]);
     lab.line("repair pair --trust-data --follow").expect(0);
     fire(&lab, &web, "repaired", &[]);
     lab.line("set data scrub.rate=64K").expect(0);
@@ -91,9 +83,8 @@ fn a_rebuild_and_a_failed_array_fire_their_rules() {
     lab.line("fail data d1").expect(0);
     lab.wait_for("data", |array| array["task"]["kind"] == "rebuild");
     lab.line("remove data d1").expect(0);
-    acknowledge(&lab);
     let rebuilding = [("OpenraidArrayDegraded", 1), ("OpenraidNoRedundancyLeft", 1)];
-    fire(&lab, &web, "rebuilding to a spare", &rebuilding);
+    fire_acknowledged(&lab, &web, "rebuilding to a spare", &rebuilding);
     lab.line("set data rebuild.rate=0").expect(0);
     lab.wait_for("data", |array| settled(array) && array["health"] == "optimal");
     // One member fails, and another one goes away, which its next read shows.
@@ -103,9 +94,8 @@ fn a_rebuild_and_a_failed_array_fire_their_rules() {
     let mut client = Client::open(&lab.path("nbd.sock"), "data");
     assert_ne!(client.ask(READ, 0, &[0; 1 << 18]), 0, "a member is missing, and another one has nothing");
     lab.wait_for("data", |array| array["health"] == "failed");
-    acknowledge(&lab);
     let failed = [("OpenraidArrayFailed", 1), ("OpenraidMemberFaulty", 1), ("OpenraidMemberRemoved", 1)];
-    fire(&lab, &web, "failed", &failed);
+    fire_acknowledged(&lab, &web, "failed", &failed);
     server.stop();
 }
 
@@ -123,8 +113,7 @@ fn an_array_that_cannot_start_fires_its_rule_and_counts_as_an_open_alarm() {
     let server = lab.serve(&["--http", "127.0.0.1:0", "data", "pair"]);
     let mut web = Web::at(&server.ready["console"]);
     web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
-    acknowledge(&lab);
-    fire(&lab, &web, "one is offline", &[("OpenraidArrayOffline", 1)]);
+    fire_acknowledged(&lab, &web, "one is offline", &[("OpenraidArrayOffline", 1)]);
     let metrics = web.get("/metrics").expect(200).text();
     let open = metrics.lines().find_map(|line| line.strip_prefix("openraid_alarms_open{level=\"critical\"} "));
     assert_eq!(open, Some("1"), "{metrics}");

@@ -27,8 +27,22 @@ fn series(metrics: &str) -> String {
 /// until they have the state.
 #[track_caller]
 pub fn fire(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) {
+    until_they_fire(state, || try_rules(lab, web, state, wanted));
+}
+
+/// The same, once all events are acknowledged: an event may come to the log after the state that it tells of.
+#[track_caller]
+pub fn fire_acknowledged(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) {
+    until_they_fire(state, || {
+        lab.line("events --acknowledge all").expect(0);
+        try_rules(lab, web, state, wanted)
+    });
+}
+
+#[track_caller]
+fn until_they_fire(state: &str, mut attempt: impl FnMut() -> Result<(), String>) {
     let mut tries = 0;
-    while let Err(why) = try_rules(lab, web, state, wanted) {
+    while let Err(why) = attempt() {
         tries += 1;
         assert!(tries < TRIES_MAX, "{state}: {why}");
         std::thread::sleep(BETWEEN_TRIES);
