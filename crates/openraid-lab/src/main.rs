@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use openraid::completion;
-use openraid::laboratory::PROGRAM;
+use openraid::lab_program::PROGRAM;
 use openraid::verb::Context;
 
 use arguments::LabArguments;

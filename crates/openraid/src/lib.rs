@@ -12,7 +12,6 @@
 
 mod alarms;
 pub mod arguments;
-mod array_settings;
 mod care;
 pub mod completion;
 mod context;
@@ -24,18 +23,19 @@ mod events;
 pub mod failure;
 mod history;
 pub mod in_process;
+mod kept_settings;
 pub mod lab_job;
-pub mod laboratory;
+pub mod lab_program;
 pub mod members;
 pub mod new_arrays;
 mod on_disk;
 pub mod output;
+pub mod program_settings;
 pub mod quantity;
 pub mod registry;
 mod sd_notify;
 pub mod server;
 mod service_exit;
-pub mod settings;
 pub mod story;
 pub mod verb;
 pub mod words;
@@ -57,8 +57,8 @@ pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            return match arguments::typed_verb(&error).filter(|verb| laboratory::VERBS.contains(&verb.as_str())) {
-                Some(verb) => laboratory::hand_over(&verb).into(),
+            return match arguments::typed_verb(&error).filter(|verb| lab_program::VERBS.contains(&verb.as_str())) {
+                Some(verb) => lab_program::hand_over(&verb).into(),
                 None => not_understood(&error),
             }
         }

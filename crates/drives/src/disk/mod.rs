@@ -11,7 +11,7 @@
 //! together, so each drive has its own phase, and a spindle that is slower than nominal by up to [`SPINDLE_TOLERANCE`].
 
 mod geometry;
-mod mechanism;
+mod next_work;
 mod read_buffer;
 mod seek_tables;
 mod shingles;

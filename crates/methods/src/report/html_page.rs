@@ -8,7 +8,7 @@ use super::line_chart::{self, Ranges};
 use super::markup::Markup;
 use super::split_charts::split;
 use super::style::{StyleKey, SHEET};
-use super::{bar_chart, table};
+use super::{bar_chart, heat_map, table};
 
 /// The text in a page that names this program as its origin.
 const GENERATOR: &str = "openraid";
@@ -183,7 +183,7 @@ fn draw_panel(m: &mut Markup, panel: &Panel, section: &ReportSection, id: &str, 
                 let numbers = (!is_plain(all)).then(|| table::of_bars(all));
                 pair(m, "pair", numbers.as_ref(), |m| bar_chart::draw(m, all, &panel.question, id));
             }
-            Chart::Heat(heat) => table::draw_heat(m, heat),
+            Chart::Heat(heat) => heat_map::draw(m, heat),
         }
     });
 }

@@ -21,6 +21,7 @@ pub mod terminal_text;
 
 mod bar_chart;
 mod format;
+mod heat_map;
 mod html_page;
 mod labels;
 mod line_chart;

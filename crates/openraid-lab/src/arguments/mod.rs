@@ -102,7 +102,7 @@ impl LabVerb {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-    use openraid::laboratory::VERBS;
+    use openraid::lab_program::VERBS;
 
     use super::*;
 

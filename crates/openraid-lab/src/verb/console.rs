@@ -1,7 +1,7 @@
 //! `openraid-lab console`: the words and profiles that a server asks for, as JSON.
 
 use openraid::failure::{Exit, Failure, Outcome};
-use openraid::laboratory::{Catalogue, ProfileChoice};
+use openraid::lab_program::{Catalogue, ProfileChoice};
 use openraid::output::print;
 use openraid_management::lab::{ChoiceModel, ChoicesModel};
 use openraid_methods::cell::{machine_spec, ArrayState, CellSpec, Pattern, Subject};

@@ -46,7 +46,7 @@ fn its_man_pages_and_completions_cover_its_verbs() {
     let lab = Lab::new("lab-man");
     lab.line("man pages").expect(0);
     let help = lab.line("--help").expect(0).text();
-    for verb in openraid::laboratory::VERBS {
+    for verb in openraid::lab_program::VERBS {
         assert!(help.contains(&format!("\n  {verb} ")), "{verb} is not in {help}");
         let text = std::fs::read_to_string(lab.path(&format!("pages/openraid-lab-{verb}.1"))).expect("the page");
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{verb}");

@@ -1,8 +1,8 @@
 //! Verbs for arrays that are served.
 
 use super::member_help;
+use crate::program_settings;
 use crate::quantity;
-use crate::settings;
 use crate::words::consistency::ConsistencyWord;
 use clap::{Args, Subcommand, ValueEnum};
 use openraid_units::Bytes;
@@ -171,7 +171,7 @@ the table.
 
 Example:
   openraid set data rebuild.rate=50M write.partial=rmw",
-        settings::help()
+        program_settings::help()
     )
 }
 

@@ -9,8 +9,8 @@ use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
 use crate::output::program;
+use crate::program_settings;
 use crate::registry::{RegisteredArray, Registry};
-use crate::settings;
 
 /// The variable of the environment by which a shell asks.
 const VARIABLE: &str = "COMPLETE";
@@ -86,5 +86,5 @@ fn values() -> Vec<CompletionCandidate> {
         };
         words.into_iter().map(candidate).collect::<Vec<_>>()
     };
-    settings::forms().into_iter().flat_map(of).collect()
+    program_settings::forms().into_iter().flat_map(of).collect()
 }

@@ -12,9 +12,9 @@ use openraid_runtime::member::MemberSpec;
 use openraid_units::Bytes;
 
 use crate::failure::Failure;
+use crate::program_settings;
 use crate::quantity::{self, counted};
 use crate::registry::is_root;
-use crate::settings;
 use crate::words;
 
 /// The file of the whole machine.
@@ -25,10 +25,10 @@ struct CommandLine;
 
 impl Words for CommandLine {
     fn settings(&self) -> Vec<&'static str> {
-        settings::names()
+        program_settings::names()
     }
     fn check_setting(&self, key: &str, value: &str) -> Result<(), String> {
-        settings::check(key, value)
+        program_settings::check(key, value)
     }
     fn size(&self, text: &str) -> Result<Bytes, String> {
         quantity::size(text)

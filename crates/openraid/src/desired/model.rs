@@ -10,7 +10,7 @@ use openraid_status::care::{ScheduleModel, SinkModel};
 use openraid_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::array_settings::{ACCESS, PROFILE};
+use crate::kept_settings::{ACCESS, PROFILE};
 use crate::output::table::TextTable;
 use crate::quantity::{counted, human};
 use crate::registry::RegisteredArray;

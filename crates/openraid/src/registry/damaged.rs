@@ -7,7 +7,7 @@ use std::io::Read;
 use openraid_format::Uuid;
 
 use super::{RegisteredArray, Registry, FILE_BYTES_MAX};
-use crate::array_settings::KeptSettings;
+use crate::kept_settings::KeptSettings;
 use crate::model::LevelWord;
 
 /// The name of an array of which only a member's path is known.

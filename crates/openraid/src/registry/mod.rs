@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::names::{distinct_name, raw_drive_name, raw_drive_number};
 use self::unwritten_changes::{RegistryBacklog, FAILURES};
-use crate::array_settings::KeptSettings;
 use crate::failure::{ArrayLabel, Failure};
+use crate::kept_settings::KeptSettings;
 use crate::model::LevelWord;
 use crate::output;
 use crate::quantity::utc;

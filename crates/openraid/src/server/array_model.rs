@@ -19,8 +19,8 @@ use openraid_units::{ArrayId, ArrayLevel, Bytes, Nanos, Sectors, Slot};
 use super::change_settings::never_protected;
 use super::refused_hosts::{LostWith, MarkTrouble};
 use super::task_rates::TaskRates;
-use crate::array_settings::Readd;
 use crate::failure::ArrayLabel;
+use crate::kept_settings::Readd;
 use crate::model::{
     AccessWord, ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, DriveClass, HealthWord, HostModel,
     LevelWord, MemberModel, PathWord, PolicyWord, ProfileModel, ProtectionModel, ReasonModel, SessionWord, StateWord,
@@ -226,7 +226,7 @@ fn nested_model(
         path: path_word(served.path),
         profile: Some(profile(status, served, &array.policy)),
         members: Vec::new(),
-        settings: crate::settings::json(&array.policy),
+        settings: crate::program_settings::json(&array.policy),
         adaptive: super::adaptive_figures::adaptive(&array.adaptive, status.at),
         host: host(array),
         cache: cache(status, &array.cached),
@@ -312,7 +312,7 @@ fn set_model(
         profile: None,
         members: array.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         spans: Vec::new(),
-        settings: crate::settings::json(&array.policy),
+        settings: crate::program_settings::json(&array.policy),
         adaptive: super::adaptive_figures::adaptive(&array.adaptive, status.at),
         host: host(array),
         cache: cache(status, &array.cached),
@@ -499,8 +499,10 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
 /// The profile in force: the profile that was set, or the default, and the settings that differ from it.
 fn profile(status: &ServiceStatus, served: &ServedArray, policy: &Policy) -> ProfileModel {
     let can_journal = status.journal.is_some() && never_protected(status, served).is_none();
-    let known =
-        served.profile.as_deref().and_then(|name| crate::settings::PROFILES.iter().find(|(known, _)| *known == name));
+    let known = served
+        .profile
+        .as_deref()
+        .and_then(|name| crate::program_settings::PROFILES.iter().find(|(known, _)| *known == name));
     let (name, base) = match known {
         Some((name, profile)) => (*name, Policy::of(*profile, can_journal)),
         None => ("balanced", Policy::default()),

@@ -13,11 +13,11 @@ use super::array_model::{unprotected, ServedArray};
 use super::drive_cache::DriveCacheOption;
 use super::joining_members::set_status;
 use super::Server;
-use crate::array_settings::{KeptSettings, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::control::ServerAnswer;
 use crate::failure::Failure;
+use crate::kept_settings::{KeptSettings, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::output;
-use crate::settings;
+use crate::program_settings;
 
 /// A change of settings by a command.
 struct Change {
@@ -52,7 +52,7 @@ impl Server {
         let asked = settings.iter().any(|(key, _)| key == "write.cache");
         let journalled = asked || is_journalled(&before) != is_journalled(&policy);
         let kept = self.keep(&served, settings, journalled.then(|| is_journalled(&policy)));
-        let mut text = settings::text(&policy);
+        let mut text = program_settings::text(&policy);
         text.push_str(&format!("\ndrive.cache={}", self.drive_cache_option(name).word()));
         let served = self.find(name)?;
         text.push_str(&format!("\naccess={}\n{READD}={}", served.access.word(), served.readd.word()));
@@ -84,7 +84,7 @@ impl Server {
                 DRIVE_CACHE => change.drive_cache = Some(value.parse().map_err(Failure::usage)?),
                 ACCESS => change.access = Some(value.parse().map_err(Failure::usage)?),
                 READD => change.readd = Some(value.parse().map_err(Failure::usage)?),
-                _ => settings::apply(&mut change.policy, key, value, has_journal).map_err(Failure::usage)?,
+                _ => program_settings::apply(&mut change.policy, key, value, has_journal).map_err(Failure::usage)?,
             }
         }
         if let (WriteCache::Journal, Some(why)) = (change.policy.write_cache, never_protected(status, served)) {
@@ -106,7 +106,7 @@ impl Server {
         if settings.iter().any(|(key, _)| ![DRIVE_CACHE, ACCESS, READD].contains(&key.as_str())) {
             self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
         }
-        if settings.iter().any(|(key, value)| settings::is_reset(key, value)) {
+        if settings.iter().any(|(key, value)| program_settings::is_reset(key, value)) {
             self.each_set(name, |array| AdminCommand::ResetAdaptive { array })?;
         }
         if let Some((_, profile)) = settings.iter().rev().find(|(key, _)| key == PROFILE) {
@@ -213,7 +213,7 @@ pub(super) fn without_effect(wanted: &[(String, String)], status: &ServiceStatus
     let mut notes = Vec::new();
     for (key, value) in wanted {
         let off = matches!(value.as_str(), "none" | "off");
-        match settings::needs(key) {
+        match program_settings::needs(key) {
             Needs::Cache if status.cache.is_none() && !off => {
                 notes.push(format!("{key}={value} has no effect: the server has no cache; start it with --cache SIZE"));
             }

@@ -158,7 +158,7 @@ pub(super) fn staying_out(model: &ArrayModel, served: &ServedArray, state: &Stat
     let out = list.into_iter().flatten().filter(is_out);
     let conditions = out.filter_map(|entry| {
         let why = entry.stays_out(now).or_else(|| {
-            let is_never = served.readd == crate::array_settings::Readd::Never;
+            let is_never = served.readd == crate::kept_settings::Readd::Never;
             let never = || "members.readd=never".to_owned();
             is_never.then(never).or_else(|| state.plugs.refused(&entry.member))
         })?;

@@ -11,8 +11,8 @@ use super::array_model::{unprotected, ServedArray};
 use super::change_settings::{never_protected, without_effect};
 use super::joining_members::set_status;
 use super::{DriveCacheOption, Server, ServerAccess};
-use crate::array_settings::{plan, Able, KeptSettings, SettingsPlan};
 use crate::failure::Failure;
+use crate::kept_settings::{plan, Able, KeptSettings, SettingsPlan};
 use crate::output;
 
 /// The desired state of an array.
@@ -73,7 +73,7 @@ impl Server {
         let Some(desired) = in_force.desired_for(served) else { return Vec::new() };
         let path = in_force.path.display();
         let named = |key: &str| match key {
-            crate::array_settings::ACCESS => desired.access.as_ref().map(|access| access.value.word().to_owned()),
+            crate::kept_settings::ACCESS => desired.access.as_ref().map(|access| access.value.word().to_owned()),
             _ => desired.setting(key).map(|setting| setting.value.clone()),
         };
         let note = |(key, value): &(String, String)| {

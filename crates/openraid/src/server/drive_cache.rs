@@ -177,7 +177,7 @@ impl Server {
     /// Add the states that only the drives know.
     pub(super) fn add_drive_caches(&self, model: &mut ArrayModel, option: DriveCacheOption) {
         let fill = |set: &mut ArrayModel| {
-            crate::settings::add_json(&mut set.settings, crate::array_settings::DRIVE_CACHE, option.word());
+            crate::program_settings::add_json(&mut set.settings, crate::kept_settings::DRIVE_CACHE, option.word());
             for member in &mut set.members {
                 let on = member.member.as_deref().and_then(cache_of).and_then(|cache| cache.is_on());
                 member.drive_cache = on.map(|on| if on { "on" } else { "off" }.into());

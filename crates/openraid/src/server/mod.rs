@@ -1,7 +1,6 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
 mod adaptive_figures;
-pub mod alarms;
 mod api_schedules;
 mod api_values;
 mod appearing_drives;
@@ -37,6 +36,7 @@ mod resize;
 mod restart_failed;
 mod scheduled_checks;
 mod scheduled_patrols;
+pub mod server_alarms;
 mod shape_steps;
 mod spares;
 pub mod start;
@@ -226,7 +226,7 @@ struct State {
     /// Schedules made by the API; read at the first use.
     api_schedules: Option<Vec<api_schedules::ApiSchedule>>,
     /// Faults of the server that its status does not show.
-    troubles: alarms::Troubles,
+    troubles: server_alarms::Troubles,
     /// NBD over TLS, if it is served.
     nbd_tls: Option<certificates::TlsOfNbd>,
 }
@@ -521,7 +521,7 @@ impl Server {
 /// Add the setting that the engine does not know.
 fn add_readd(model: &mut ArrayModel, served: &ServedArray) {
     for set in model.spans.iter_mut().map(|span| &mut span.settings).chain([&mut model.settings]) {
-        crate::settings::add_json(set, crate::array_settings::READD, served.readd.word());
+        crate::program_settings::add_json(set, crate::kept_settings::READD, served.readd.word());
     }
 }
 

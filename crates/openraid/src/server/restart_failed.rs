@@ -15,11 +15,11 @@ use openraid_sys::Use;
 use super::appearing_drives::{is_at_path, RETRY_AFTER};
 use super::array_model::ServedArray;
 use super::Server;
-use crate::array_settings::Readd;
 use crate::events::{plain, News};
 use crate::failure::Failure;
 use crate::history::departures::{note_return, Departure};
 use crate::in_process::trial;
+use crate::kept_settings::Readd;
 use crate::members::{open_some, options, spec};
 use crate::model::{ArrayModel, StateWord};
 

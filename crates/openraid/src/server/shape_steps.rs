@@ -12,8 +12,8 @@ use openraid_status::EventName;
 use super::array_model::ServedArray;
 use super::joining_members::set_status;
 use super::Server;
-use crate::array_settings::WantedShape;
 use crate::events::{plain, News};
+use crate::kept_settings::WantedShape;
 use crate::output;
 
 /// The shapes that arrays are to have, by the array's UUID, and why the next step did not begin at the last attempt.

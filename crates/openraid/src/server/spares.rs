@@ -79,7 +79,7 @@ impl Server {
         for entry in self.registry.entries().unwrap_or_default() {
             if entry.kept.taken_out.iter().any(|spare| spare == member) {
                 let let_in =
-                    |kept: &mut crate::array_settings::KeptSettings| kept.taken_out.retain(|spare| spare != member);
+                    |kept: &mut crate::kept_settings::KeptSettings| kept.taken_out.retain(|spare| spare != member);
                 if let Err(failure) = self.registry.keep(entry.uuid.as_deref(), &entry.name, let_in) {
                     crate::output::warn(&failure.text());
                 }

@@ -9,10 +9,10 @@ use openraid_units::ArrayId;
 
 use super::array_model::ServedArray;
 use super::{recovery_line, Server, ServerAccess};
-use crate::array_settings::KeptSettings;
 use crate::events::plain;
 use crate::failure::Failure;
 use crate::in_process::trial;
+use crate::kept_settings::KeptSettings;
 use crate::members::array_locks::{self, OpenForStart};
 use crate::members::taken_by_md;
 use crate::model::StateWord;

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::AssembleArguments;
-use crate::array_settings::KeptSettings;
 use crate::control::{Command, ServerAnswer};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::ReadTrial;
+use crate::kept_settings::KeptSettings;
 use crate::members::array_locks::lacking_held;
 use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options, word_of};
 use crate::on_disk::sets;

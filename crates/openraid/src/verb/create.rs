@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::CreateArguments;
-use crate::array_settings::KeptSettings;
 use crate::care::shingled;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::quiet_service;
+use crate::kept_settings::KeptSettings;
 use crate::members::contents::contents;
 use crate::members::lack_of_room::short_of_room;
 use crate::members::{lasting_spec, open_every, options, word_of, NewFiles, MISSING};

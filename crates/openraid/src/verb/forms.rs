@@ -81,7 +81,7 @@ impl Forms {
         all.add::<super::create::CreateBody>("create");
         all.add::<crate::demo::DemoBody>("demo");
         all.add::<super::doctor::DoctorBody>("doctor");
-        all.add::<super::erase::EraseBody>("erase");
+        all.add::<super::wipe_metadata::EraseBody>("erase");
         all.add::<ErrorBody<'_>>("error");
         all.add::<super::events::EventsBody<'_>>("events");
         all.add::<super::events::EventsAcknowledged>("events-acknowledge");

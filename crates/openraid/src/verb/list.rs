@@ -155,7 +155,7 @@ mod tests {
             uuid: None,
             level: ArrayLevel::Raid1.into(),
             members: vec!["/dev/sdb".into(), "/srv/file".into()],
-            kept: crate::array_settings::KeptSettings::default(),
+            kept: crate::kept_settings::KeptSettings::default(),
         };
         let names = |member: &str| match member {
             "/dev/sdb" => DeviceNames { serial: Some("WD-1".into()), ..DeviceNames::default() },

@@ -13,7 +13,6 @@ pub mod create;
 pub mod demo;
 mod detach;
 pub mod doctor;
-pub mod erase;
 pub mod events;
 pub mod examine;
 pub mod explain;
@@ -43,6 +42,7 @@ pub mod spare;
 pub mod stop;
 pub mod udev_rules;
 pub mod update;
+pub mod wipe_metadata;
 
 use std::io::{BufRead, IsTerminal};
 
@@ -91,7 +91,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Path(arguments) => path::run(arguments, context),
         Verb::Resume(arguments) => resume::run(arguments, context),
         Verb::Stop(arguments) => stop::run(arguments, context),
-        Verb::Erase(arguments) => erase::run(arguments, context),
+        Verb::Erase(arguments) => wipe_metadata::run(arguments, context),
         Verb::Update(arguments) => update::run(arguments, context),
         Verb::Doctor(arguments) => doctor::run(arguments, context),
         Verb::CopyOut(arguments) => copy_out::run(arguments, context),

@@ -23,9 +23,9 @@ use crate::output::checks::summary;
 use crate::output::model_sentences::add_texts;
 use crate::output::shape::set_recorded;
 use crate::output::{self, progress::WorkProgress};
-use crate::server::alarms::subject;
 use crate::server::array_model;
 use crate::server::check_results::add_checks;
+use crate::server::server_alarms::subject;
 use crate::server::task_rates::TaskRates;
 
 /// Time between two queries for a task that is followed.

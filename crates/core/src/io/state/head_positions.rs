@@ -53,7 +53,7 @@ impl Region {
 
 /// The estimated heads of a set's members.
 #[derive(Debug)]
-pub(crate) struct MirrorReads {
+pub(crate) struct ReadHeads {
     /// The end of the last command, by slot.
     pub(in crate::io) at: Vec<u64>,
     /// Number of reads of each slot; a returning member starts with as many as the others.
@@ -64,7 +64,7 @@ pub(crate) struct MirrorReads {
     pub(super) clock: u64,
 }
 
-impl MirrorReads {
+impl ReadHeads {
     pub(crate) fn new(slots: usize) -> Self {
         let none = StreamRun { begun: 0, next: UNKNOWN, is_stream: false, copy: 0, used: 0 };
         Self {
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn copies_take_turns_and_a_returning_one_gets_no_more_than_its_share() {
-        let mut heads = MirrorReads::new(3);
+        let mut heads = ReadHeads::new(3);
         let among = SlotSet::first_n(3);
-        let next = |heads: &MirrorReads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
+        let next = |heads: &ReadHeads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
         for round in 0..9 {
             let slot = next(&heads);
             assert_eq!(slot.0, round % 3);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_recognised_by_its_next_position_and_the_oldest_is_evicted() {
-        let mut heads = MirrorReads::new(2);
+        let mut heads = ReadHeads::new(2);
         for number in 0..RUNS_MAX as u64 {
             heads.went_on(SetLba(number * 1000), Sectors(8), 1);
         }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn single_reads_take_no_place_from_a_stream_until_it_has_ended() {
-        let mut heads = MirrorReads::new(2);
+        let mut heads = ReadHeads::new(2);
         let far = |number: u64| SetLba((1 << 40) + number * 1_000_003);
         heads.went_on(SetLba(0), Sectors(8), 1);
         heads.went_on(SetLba(8), Sectors(8), 1);
@@ -203,7 +203,7 @@ mod tests {
     fn the_nearer_of_two_heads_anywhere_has_five_parts_of_24_to_go() {
         const STROKE: u64 = 1 << 32;
         const DRAWS: u64 = 200_000;
-        let mut heads = MirrorReads::new(2);
+        let mut heads = ReadHeads::new(2);
         let mut state = 1_u64;
         let mut place = || {
             // Numerical Recipes' constants; the upper half counts.
@@ -231,7 +231,7 @@ mod tests {
         const STROKE: u64 = 1 << 32;
         const DRAWS: u64 = 100_000;
         let slots = [Slot(0), Slot(1)];
-        let mut heads = MirrorReads::new(2);
+        let mut heads = ReadHeads::new(2);
         let mut state = 1_u64;
         let (mut ways, mut given) = (0, [0; 2]);
         for draw in 0..2 * DRAWS {

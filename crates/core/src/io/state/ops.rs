@@ -9,7 +9,7 @@ use openraid_units::SetId;
 
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::io::state::head_positions::MirrorReads;
+use crate::io::state::head_positions::ReadHeads;
 use crate::io::state::lock::{LockRange, Locks};
 use crate::io::state::op::Op;
 use crate::io::state::wait::Wait;
@@ -45,7 +45,7 @@ pub(crate) struct Ops {
     /// Did background work find no place in the table?
     background_waits: bool,
     /// The positions from which reads of each set choose a copy.
-    heads: PerSet<MirrorReads>,
+    heads: PerSet<ReadHeads>,
 }
 
 impl Deref for Ops {
@@ -110,18 +110,18 @@ impl Ops {
 
     /// A set with this number of slots is being started.
     pub(crate) fn begin_set(&mut self, set: SetId, slots: u16) {
-        self.heads.begin(set, || MirrorReads::new(usize::from(slots)));
+        self.heads.begin(set, || ReadHeads::new(usize::from(slots)));
     }
 
     /// The estimated heads of a set's members.
     #[inline(always)]
-    pub(in crate::io) fn heads(&self, set: SetId) -> &MirrorReads {
+    pub(in crate::io) fn heads(&self, set: SetId) -> &ReadHeads {
         self.heads.get(set)
     }
 
     /// As [`Ops::heads`].
     #[inline(always)]
-    pub(in crate::io) fn heads_mut(&mut self, set: SetId) -> &mut MirrorReads {
+    pub(in crate::io) fn heads_mut(&mut self, set: SetId) -> &mut ReadHeads {
         self.heads.get_mut(set)
     }
 

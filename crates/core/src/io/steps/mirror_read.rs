@@ -20,7 +20,7 @@ use crate::geometry::shape::Side;
 use crate::geometry::{Fragment, Mirror};
 use crate::io::state::drive_queues::Channel;
 use crate::io::state::drive_queues::Channels;
-use crate::io::state::head_positions::MirrorReads;
+use crate::io::state::head_positions::ReadHeads;
 use crate::io::state::op::Op;
 use crate::io::steps::op_io::OpIo;
 use crate::reason::Reason;
@@ -53,7 +53,7 @@ fn section_of(sets: &Sets, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) 
 /// The copy from which a stream was read before. The stream moves if another stream disturbs it there and another
 /// copy is idle (with `alone`: and had no stream recently).
 fn stay_with_run(
-    (sets, heads): (&Sets, &MirrorReads),
+    (sets, heads): (&Sets, &ReadHeads),
     channels: &Channels,
     op: &Op,
     mirror: &Mirror,
@@ -77,7 +77,7 @@ fn stay_with_run(
 /// The length that counts for splitting: the whole stream up to here. If streams do not count, the bytes that hosts
 /// have requested at once, in one request or in the unfinished requests of the stream.
 fn wanted_at_once(
-    (set, heads): (&Set, &MirrorReads),
+    (set, heads): (&Set, &ReadHeads),
     cache: &Cache,
     requests: &Requests,
     op: &Op,
@@ -199,7 +199,7 @@ impl OpIo<'_> {
 }
 
 /// The rank of a copy by a rule, and the reason to report. With long queues (`is_deep`) head positions do not count.
-fn rank_of(rule: MirrorRead, heads: &MirrorReads, channel: &Channel, copy: &Fragment, is_deep: bool) -> (Rank, Reason) {
+fn rank_of(rule: MirrorRead, heads: &ReadHeads, channel: &Channel, copy: &Fragment, is_deep: bool) -> (Rank, Reason) {
     let (at, before) = (copy.lba.get(), channel.before_read());
     match rule {
         MirrorRead::RoundRobin | MirrorRead::Primary => {

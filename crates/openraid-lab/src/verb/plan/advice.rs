@@ -6,7 +6,7 @@ use openraid_models::{DriveKind, DriveProfile};
 use openraid_sim::machine::MachineSpec;
 use openraid_units::Bytes;
 
-use super::text::chance;
+use super::level_tables::chance;
 use super::Comparison;
 use crate::shared_parts::least_certain as least;
 use openraid::quantity::{figure, sold};

@@ -1,13 +1,13 @@
 //! `openraid-lab plan`: compares levels for given drives and a given load; several machines in one answer.
 
 mod advice;
+mod costs_table;
 mod join_parts;
+mod level_tables;
 mod machines;
-mod prices;
 mod rate;
 mod recommend;
 mod several_machines;
-mod text;
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use serde::Serialize;
 
 use crate::arguments::{EffortWord, PlanArguments};
 use crate::shared_parts::{asked, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad};
+use costs_table::{Price, Prices};
 pub use join_parts::join;
 use join_parts::PlanPart;
 use machines::machines;
 use openraid::failure::{Exit, Failure, Outcome};
 use openraid::quantity::counted;
 use openraid::verb::Context;
-use prices::{Price, Prices};
 use rate::Reserve;
 use recommend::Recommendation;
 
@@ -147,7 +147,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let several_spares = machines.iter().any(|one| one.spares > 0) && machines.iter().any(|one| one.spares == 0);
     let several_buses = machines.windows(2).any(|pair| pair[0].axes.bus != pair[1].axes.bus);
     let several_chunks = machines.windows(2).any(|pair| pair[0].axes.chunk != pair[1].axes.chunk);
-    let shown = text::Shown { bus: several_buses, chunk: several_chunks, spares: several_spares };
+    let shown = level_tables::Shown { bus: several_buses, chunk: several_chunks, spares: several_spares };
     for (number, machine) in machines.iter().enumerate() {
         if part.as_ref().is_some_and(|part| !part.shard.takes(number)) {
             continue;
@@ -171,7 +171,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         let planned = one(&library, request, (arguments.levels.is_empty(), rate), &prices, &runs)?;
         let (spares, cache) = (machine.spares, machine.cache.clone());
         let body = MachinePlan { number, spares, cache, ..planned };
-        texts.push(text::text(&body, &prices, &shown));
+        texts.push(level_tables::text(&body, &prices, &shown));
         plans.push(body);
     }
     if let Some(few) = trace.as_ref().map(|trace| trace.records().len()).filter(|count| *count < TRACE_LEAST) {

@@ -14,8 +14,8 @@ use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::advice::{possible, speed_of};
+use super::level_tables::chance;
 use super::rate::{carries, in_reserve, Carries};
-use super::text::chance;
 use super::Comparison;
 use openraid::quantity::{figure, sold};
 

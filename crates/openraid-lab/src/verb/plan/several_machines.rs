@@ -6,7 +6,7 @@ use openraid_methods::plan::Planned;
 use openraid_units::Bytes;
 use serde::Deserialize;
 
-use super::text::{chance, spare_words};
+use super::level_tables::{chance, spare_words};
 use super::MachinePlan;
 use openraid::output::table::TextTable;
 use openraid::quantity::{figure, human, sold};

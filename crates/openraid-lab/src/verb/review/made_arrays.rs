@@ -50,8 +50,8 @@ use openraid::model::HealthWord;
 use openraid::new_arrays::wiping;
 use openraid::new_arrays::{forget_what_was_inside, CreateOptions, NewShape};
 use openraid::output::progress::WorkProgress;
+use openraid::program_settings;
 use openraid::quantity::human;
-use openraid::settings;
 use openraid::verb::serve::memory_need::{JOURNAL_BUFFERS, JOURNAL_CACHE};
 use openraid::verb::Context;
 use openraid::words;
@@ -528,7 +528,7 @@ impl Stand<'_> {
         let array = Array::make(self.bench, wanted, &shape)?;
         self.synced = true;
         if wanted == self.plain {
-            let settings = settings::line(&array.host.server.array(&array.name)?.settings);
+            let settings = program_settings::line(&array.host.server.array(&array.name)?.settings);
             let line = format!("policies of {}: {settings}", wanted.key());
             self.bench.policies.borrow_mut().insert(wanted.key(), line);
         }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 use crate::lab_job::{JobProgress, MARK};
-use crate::laboratory::{find, ABSENT, PROGRAM};
+use crate::lab_program::{find, ABSENT, PROGRAM};
 
 /// Maximum time of an answer that needs no simulation.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@ use openraid_units::ArrayLevel;
 
 use super::folder::{check_name, ReportFolder};
 use crate::failure::Failure;
-use crate::laboratory::{Catalogue, PROGRAM};
+use crate::lab_program::{Catalogue, PROGRAM};
 
 /// Maximum number of arrays, methods, levels, numbers of drives or profiles of one job.
 const LIST_MAX: usize = 24;

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use openraid_management::lab::{ChoicesModel, JobInput, JobModel, JobState, LabModel};
 
 use crate::failure::Failure;
-use crate::laboratory::{installation, Catalogue, Installation, ABSENT, PROGRAM};
+use crate::lab_program::{installation, Catalogue, Installation, ABSENT, PROGRAM};
 use crate::quantity::figure;
 use child::ChildWatch;
 use folder::{Origin, ReportFolder, REPORTS_MAX};

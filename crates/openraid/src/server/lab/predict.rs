@@ -14,7 +14,7 @@ use super::child::{self, ChildWatch};
 use super::command_line::{check_drive, command, load_of};
 use super::Laboratory;
 use crate::failure::Failure;
-use crate::laboratory::ProfileChoice;
+use crate::lab_program::ProfileChoice;
 use crate::members::{lasting_spec, open_every, options, spins};
 
 /// Maximum time of a prediction: on a busy machine the lowest priority makes minutes of seconds.

@@ -250,7 +250,7 @@ impl Lab {
         let array = server.array(name).expect("it is served");
         server.stop(name).expect("it stops");
         let members = (0..array.slots).map(|nth| format!("/gone/{nth}")).collect();
-        let kept = crate::array_settings::KeptSettings::default();
+        let kept = crate::kept_settings::KeptSettings::default();
         let entry = RegisteredArray { name: name.into(), uuid: array.uuid, level: array.level, members, kept };
         server.state().troubles.expected.push(entry);
     }

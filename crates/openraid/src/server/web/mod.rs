@@ -38,7 +38,7 @@ use crate::history::past_checks;
 use crate::history::patrols;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
 use crate::output::explain;
-use crate::settings;
+use crate::program_settings;
 use openraid_status::{EventName, ReshapePlanModel, Role};
 
 pub use late_start::start_or_retry;
@@ -215,11 +215,11 @@ impl Controller for Web {
     }
 
     fn known_settings(&self) -> Vec<SettingModel> {
-        settings::forms()
+        program_settings::forms()
     }
 
     fn offers(&self) -> Vec<OfferModel> {
-        settings::offers()
+        program_settings::offers()
     }
 
     fn plan(&self, creation: &Creation) -> Result<PlanModel, Refusal> {

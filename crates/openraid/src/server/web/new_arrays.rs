@@ -18,8 +18,8 @@ use crate::members::{lasting_spec, open_every, options};
 use crate::new_arrays::forget_what_was_inside;
 use crate::new_arrays::wiping;
 use crate::new_arrays::{CreateOptions, NewShape};
+use crate::program_settings;
 use crate::quantity;
-use crate::settings;
 use crate::words::{self, layout_text};
 
 /// The plan for a creation.
@@ -76,7 +76,7 @@ impl Server {
             chunk_bytes: (!shape.chunk.is_zero()).then(|| shape.chunk.bytes().get()),
             command: command(creation),
             holds,
-            offers: settings::offers()
+            offers: program_settings::offers()
                 .into_iter()
                 .filter(|offer| class == Some(offer.class) && is_for(offer))
                 .collect(),

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::super::Context;
 use crate::arguments::ServeArguments;
-use crate::array_settings::KeptSettings;
 use crate::failure::{grouped, Failure};
+use crate::kept_settings::KeptSettings;
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, unopened, written_spec, Among};
 use crate::model::LevelWord;
 use crate::registry::{raw_drive_name, RegisteredArray};

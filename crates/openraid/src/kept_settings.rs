@@ -18,8 +18,8 @@ use openraid_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::history::departures::Departure;
+use crate::program_settings::{apply, is_reset};
 use crate::server::DriveCacheOption;
-use crate::settings::{apply, is_reset};
 use crate::words::host_path::{self, PATH};
 
 /// The setting for the access of hosts.

@@ -5,7 +5,7 @@ use openraid_methods::plan::{events_max, LevelPlan, LossRisk, Missing, Planned, 
 use openraid_units::Bytes;
 
 use super::advice::possible;
-use super::prices::{costs, Prices};
+use super::costs_table::{costs, Prices};
 use super::{rate, MachinePlan};
 use crate::shared_parts::range_of;
 use openraid::output::table::TextTable;

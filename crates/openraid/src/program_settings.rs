@@ -13,7 +13,7 @@ use openraid_status::DriveClass;
 use openraid_units::Sectors;
 use serde_json::{Map, Value as Json};
 
-use crate::array_settings::{Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
+use crate::kept_settings::{Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::quantity::{human, rate, size};
 use crate::server::DriveCacheOption;
 
