@@ -26,7 +26,6 @@ use crate::events::Wake;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::limits::{ROOM_PAUSE, ROOM_PROBE};
-use crate::slot_set::SlotSet;
 
 impl Member {
     /// Is its storage full?
@@ -145,7 +144,7 @@ impl Set {
     /// Can every row be read without parity, and has every member room as far as is known?
     #[inline(always)]
     pub(crate) fn writes_rows_at_once(&self) -> bool {
-        !self.has_bad && !self.is_short_of_room() && self.in_sync == SlotSet::first_n(self.slots())
+        self.is_whole && !self.has_bad && !self.is_short_of_room()
     }
 
     /// The time at which members are tried again.

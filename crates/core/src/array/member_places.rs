@@ -158,8 +158,8 @@ impl Set {
 
     /// Is the data of every slot valid everywhere?
     #[inline(always)]
-    pub(crate) fn is_whole(&self) -> bool {
-        self.in_sync == SlotSet::first_n(self.slots())
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Slots that take writes on this side.

@@ -138,6 +138,8 @@ pub(crate) struct Set {
     pub(super) places: Vec<SlotMembers>,
     /// Slots whose data is valid everywhere.
     pub(super) in_sync: SlotSet,
+    /// Are these all slots?
+    pub(super) is_whole: bool,
     /// Slots that take writes.
     pub(super) writable: SlotSet,
     /// Slots that a change of shape fills: their data is valid on the new side, and they have no place on the old one.
@@ -193,6 +195,7 @@ impl Set {
             members: Vec::new(),
             places: alloc::vec![SlotMembers::default(); slots],
             in_sync: SlotSet::EMPTY,
+            is_whole: false,
             writable: SlotSet::EMPTY,
             joined: SlotSet::EMPTY,
             inherited: SlotSet::EMPTY,
@@ -669,6 +672,7 @@ impl Set {
             }
         }
         self.in_sync = in_sync;
+        self.is_whole = self.missing().is_empty();
         self.writable = writable;
         self.joined = joined;
         self.inherited = inherited;

@@ -180,6 +180,12 @@ impl Lines {
         }
     }
 
+    /// Is there no line?
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// Number of lines.
     pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.lines.len()).expect("limits bound the cache")

@@ -153,8 +153,9 @@ impl Cache {
     }
 
     /// Is there a cache?
+    #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
-        self.lines.len() > 0
+        !self.lines.is_empty()
     }
 
     /// Lines with a dirty sector.

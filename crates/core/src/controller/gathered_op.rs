@@ -40,7 +40,7 @@ impl Controller {
             let (stripe, parts) = (op.place_number(), self.requests.place_of_gather(gather).2);
             self.base.trace.note(&mut self.sets, op.set(), Reason::WriteGathered, stripe, parts);
         }
-        self.start_host_op(op);
+        self.start_op(op);
         if let Some(gather) = self.requests.gather_made() {
             self.requests.end_first_gather();
             self.end_gather(gather, actions);

@@ -108,13 +108,6 @@ impl Controller {
     #[inline(always)]
     fn start_piece_op(&mut self, piece: u32, op: Op) {
         self.requests.piece_mut(piece).begin_op();
-        self.start_host_op(op);
-    }
-
-    /// Start an operation of a host. A write past the cache is counted.
-    #[inline(always)]
-    pub(super) fn start_host_op(&mut self, op: Op) {
-        self.sets.get_mut(op.set()).count_direct_write(op.is_direct_write());
         self.start_op(op);
     }
 }

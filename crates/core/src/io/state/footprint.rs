@@ -167,17 +167,25 @@ pub(crate) fn stripe_slots(parity: &Parity, row: Row<'_>) -> (SlotSet, Slot, Opt
     (q.map_or(data, |q| data.without(q)), p, q)
 }
 
-impl Op {
-    /// The side of its set on which it works. Panics for an operation on a set as a whole.
+impl Footprint {
+    /// The side of the set on which it is. A set as a whole counts as the old side.
     #[inline(always)]
-    pub(crate) fn side(&self) -> Side {
-        match &self.footprint {
-            Footprint::Extent(extent) => extent.side,
-            Footprint::Stretch(stretch) => stretch.side,
-            Footprint::Rows(rows) => rows.side,
-            Footprint::Member(member) => member.side,
-            Footprint::Set => unreachable!("a set as a whole is on no side"),
+    pub(in crate::io) const fn side(&self) -> Side {
+        match self {
+            Self::Set => Side::Old,
+            Self::Extent(extent) => extent.side,
+            Self::Stretch(stretch) => stretch.side,
+            Self::Rows(rows) => rows.side,
+            Self::Member(member) => member.side,
         }
+    }
+}
+
+impl Op {
+    /// The side of its set on which it works.
+    #[inline(always)]
+    pub(crate) const fn side(&self) -> Side {
+        self.side
     }
 
     /// The geometry by which it was made.
@@ -189,7 +197,7 @@ impl Op {
     /// The same for an operation on rows.
     #[inline(always)]
     pub(crate) fn parity<'a>(&self, set: &'a Set) -> &'a Parity {
-        set.shape().parity(self.rows_of().side)
+        set.shape().parity(self.side)
     }
 
     /// The same for an operation on a mirror.

@@ -23,6 +23,7 @@ use crate::actions::ReplyStatus;
 use crate::array::op_epochs::Epoch;
 use crate::events::ParityVerdict;
 use crate::frames::Run;
+use crate::geometry::shape::Side;
 use crate::io::state::footprint::{Extent, Footprint, Stretch, StripeRows};
 use crate::io::state::log_room::LogRoom;
 use crate::io::state::plan::WriteMethod;
@@ -187,6 +188,8 @@ pub(crate) struct Op {
     /// The wait that holds it, from then until it is called again.
     pub(in crate::io) wait: Option<Wait>,
     pub(in crate::io) set: SetId,
+    /// The side of its footprint, which each of its steps asks for.
+    pub(in crate::io) side: Side,
     /// The epoch of its set in which its place was looked up; none until it is in the table.
     pub(in crate::io) epoch: Option<Epoch>,
     pub(in crate::io) works_for: WorksFor,
@@ -240,6 +243,7 @@ impl Op {
             phase: Phase::Start,
             wait: None,
             set,
+            side: footprint.side(),
             epoch: None,
             works_for: WorksFor::Set,
             footprint,

@@ -90,6 +90,7 @@ impl Ops {
         let epoch = op.epoch.unwrap_or(set.ops().now());
         op.epoch = Some(epoch);
         set.ops_mut().begin(epoch);
+        set.count_direct_write(op.is_direct_write());
         self.table.put(op)
     }
 
@@ -193,8 +194,15 @@ impl Ops {
 
     /// There may be enough work frames for the operation that has waited longest. Parts of moves go first: the others may wait
     /// for frames that the move has.
-    #[inline]
+    #[inline(always)]
     pub(in crate::io) fn wake_for_frames(&mut self) {
+        if self.are_frames_awaited() {
+            self.wake_first_for_frames();
+        }
+    }
+
+    #[inline(never)]
+    fn wake_first_for_frames(&mut self) {
         if let Some(index) = self.moves_for_frames.pop().or_else(|| self.for_frames.pop()) {
             self.table[index].call_for_frames();
             self.ready.push(index);

@@ -1,6 +1,6 @@
 //! Extents: direct reads of sectors, and writes to sets without parity.
 
-use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
+use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
 
 use crate::actions::{DriveOp, ReplyStatus};
 use crate::array::set::Set;
@@ -58,32 +58,28 @@ impl OpIo<'_> {
                 if !self.call.channels().may_issue() {
                     return hold_for_commands(self.ops, index);
                 }
-                self.ops[index].phase = Phase::ReadingOld;
                 self.issue_extent_reads(index);
-                if self.ops[index].pending == 0 {
-                    self.finish_op(index);
-                }
             }
             Phase::ReadingOld => self.finish_op(index),
             phase => unreachable!("a read is never in {phase:?}"),
         }
     }
 
+    #[inline(always)]
     fn issue_extent_reads(&mut self, index: u32) {
-        let op = &self.ops[index];
+        let op = &mut self.ops[index];
+        op.phase = Phase::ReadingOld;
         let OpPayload::Host(base) = op.payload else { unreachable!("reads have frames") };
         let (set, Extent { side, at: start, len: whole }) = (op.set, op.extent());
         let mut done = Sectors::ZERO;
         while done < whole {
             let at = start + done;
             let left = whole - done;
-            let Some((fragment, reason)) = self.choose_fragment(index, at, left) else {
+            let Some((fragment, reason)) = self.choose_fragment(index, (set, side), at, left) else {
                 return self.nowhere_readable(index);
             };
             let len = fragment.len.min(left);
-            if reason == Reason::ReadDirect {
-                self.sets.get_mut(set).reasons.count(reason);
-            } else {
+            if reason != Reason::ReadDirect {
                 self.copy_chosen((set, side), at, &fragment, len, reason);
             }
             self.trace_op(index, || StepEvent::Reason { reason, figure: 0 });
@@ -95,6 +91,7 @@ impl OpIo<'_> {
 
     /// No member has a part of an extent. The piece of a parity set that has become degraded is read again by rows, which
     /// can reconstruct.
+    #[cold]
     fn nowhere_readable(&mut self, index: u32) {
         let op = &self.ops[index];
         if self.sets.get(op.set).shape().has_parity() {
@@ -103,22 +100,41 @@ impl OpIo<'_> {
         } else if !op.piece().is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
             self.ops[index].fail(ReplyStatus::IoError);
         }
+        if self.ops[index].pending == 0 {
+            self.finish_op(index);
+        }
     }
 
-    /// The place to read `at` from; `None` if no member has it.
-    fn choose_fragment(&self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+    /// The place to read `at` from; `None` if no member has it. A place without a choice is counted.
+    #[inline(always)]
+    fn choose_fragment(
+        &mut self,
+        index: u32,
+        (set_id, side): (SetId, Side),
+        at: SetLba,
+        left: Sectors,
+    ) -> Option<(Fragment, Reason)> {
+        let set = self.sets.get_mut(set_id);
+        let Some(fragment) = fragment_at(set.shape().on(side), at) else {
+            return self.choose_alike(index, at, left);
+        };
+        if !is_readable(&fragment, (set, side), left) {
+            return None;
+        }
+        set.reasons.count(Reason::ReadDirect);
+        Some((fragment, Reason::ReadDirect))
+    }
+
+    /// The copy of a mirror to read `at` from; `None` if no member has it.
+    fn choose_alike(&self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
-        let geometry = op.geometry(set);
-        if let Geometry::Mirror(mirror) = geometry {
-            return self.choose_copy(op, mirror, at, left).or_else(|| {
-                let part = copies_alike((set, op.side()), mirror, at, left);
-                let (copy, reason) = self.choose_copy(op, mirror, at, part)?;
-                Some((Fragment { len: copy.len.min(part), ..copy }, reason))
-            });
-        }
-        let fragment = fragment_at(geometry, at).expect("it is no mirror");
-        is_readable(&fragment, (set, op.side()), left).then_some((fragment, Reason::ReadDirect))
+        let mirror = op.mirror(set);
+        self.choose_copy(op, mirror, at, left).or_else(|| {
+            let part = copies_alike((set, op.side()), mirror, at, left);
+            let (copy, reason) = self.choose_copy(op, mirror, at, part)?;
+            Some((Fragment { len: copy.len.min(part), ..copy }, reason))
+        })
     }
 
     // ---- writing

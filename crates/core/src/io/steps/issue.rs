@@ -167,10 +167,10 @@ impl OpIo<'_> {
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
     ) {
-        let by = issuer_of(self.ops, self.pool, self.requests, index);
         if self.call.keeps_steps() {
-            return self.issue_reads_traced(&by, &mut slots, &range_of, tried);
+            return self.issue_reads_traced(index, &mut slots, &range_of, tried);
         }
+        let by = issuer_of(self.ops, self.pool, self.requests, index);
         let Self { sets, ops, call, .. } = self;
         let set = sets.get_mut(by.set);
         let mut count = 0;
@@ -185,11 +185,12 @@ impl OpIo<'_> {
     #[cold]
     fn issue_reads_traced(
         &mut self,
-        by: &Issuer,
+        index: u32,
         slots: &mut dyn Iterator<Item = Slot>,
         range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
     ) {
+        let by = issuer_of(self.ops, self.pool, self.requests, index);
         for slot in slots {
             let set = self.sets.get_mut(by.set);
             let range = range_of(set.shape().on(by.side), slot);
@@ -211,10 +212,10 @@ impl OpIo<'_> {
         mut slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
     ) {
-        let by = issuer_of(self.ops, self.pool, self.requests, index);
         if self.call.keeps_steps() {
-            return self.issue_writes_traced(&by, &mut slots, &range_of);
+            return self.issue_writes_traced(index, &mut slots, &range_of);
         }
+        let by = issuer_of(self.ops, self.pool, self.requests, index);
         let Self { sets, ops, call, .. } = self;
         let set = sets.get_mut(by.set);
         let mut count = 0;
@@ -234,15 +235,16 @@ impl OpIo<'_> {
     #[cold]
     fn issue_writes_traced(
         &mut self,
-        by: &Issuer,
+        index: u32,
         slots: &mut dyn Iterator<Item = Slot>,
         range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
     ) {
         for slot in slots {
-            let set = self.sets.get(by.set);
-            let (range, place) = (range_of(set.shape().on(by.side), slot), set.place(slot));
+            let op = &self.ops[index];
+            let set = self.sets.get(op.set);
+            let (range, place) = (range_of(op.geometry(set), slot), set.place(slot));
             for member in place.each() {
-                self.issue_write_to(by.index, member, range);
+                self.issue_write_to(index, member, range);
             }
         }
     }

@@ -133,7 +133,6 @@ impl OpIo<'_> {
         self.ops[index].pending += 1;
         self.ops[index].set_parts_begun(op.of_move().begun + 1);
         let part = Op { works_for: WorksFor::Move(index), ..part };
-        self.sets.get_mut(op.set).count_direct_write(part.is_direct_write());
         start_op(self.ops, self.sets, self.call.trace(), (self.requests, self.cache), part);
         true
     }

@@ -66,7 +66,6 @@ impl Desk {
         let request = BlockRequest { token: Token(1), array: ArrayId(0), kind, offset: ArrayOffset(0), len: 4096 };
         let piece = self.controller.requests.put_piece(request, self.controller.pool.host_mut().take(4096));
         let set = self.controller.sets.get_mut(SET);
-        set.count_direct_write(op.is_direct_write());
         let key = self.controller.ops.begin(set, op.for_piece(piece, false, false));
         self.controller.ops.wake(key.index);
         piece
