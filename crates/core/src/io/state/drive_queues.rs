@@ -210,6 +210,26 @@ impl Channel {
         read && self.of_class[IoClass::Destage as usize] >= most && !(hurries || self.destage_hurries)
     }
 
+    /// A command comes in. Must it wait, even if the drive has room? `most` and `hurries` are as for destage.
+    #[inline(always)]
+    fn asked(&mut self, now: Instant, command: &ChannelCommand, most: u32, hurries: bool) -> bool {
+        match command.class {
+            IoClass::Metadata => false,
+            IoClass::Destage => self.gives_way(now, most, hurries),
+            IoClass::Foreground | IoClass::ReadAhead => {
+                if command.is_awaited_read() {
+                    self.reads += 1;
+                    self.read_until = now + READ_PAUSE;
+                }
+                self.hosts_at = Some(now);
+                false
+            }
+            IoClass::Rebuild | IoClass::Scrub => {
+                command.op != DriveOp::Flush && (self.is_kept_for_hosts(now) || self.is_background_full(now))
+            }
+        }
+    }
+
     /// The drive gets one more command.
     #[inline(always)]
     fn given(&mut self, now: Instant, command: &ChannelCommand) {
@@ -545,61 +565,40 @@ impl Channels {
     /// that all take the same path.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: Instant, command: ChannelCommand, actions: &mut Actions) -> (Key, bool) {
-        let key = self.commands.put(command);
-        (key, self.enter(now, key, actions))
-    }
-
-    #[inline(always)]
-    fn enter(&mut self, now: Instant, key: Key, actions: &mut Actions) -> bool {
         let (most, hurries) = (self.beside_reads_max, self.destage_hurries);
-        let command = &mut self.commands[key.index];
         let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
-        let gives_way = match command.class {
-            IoClass::Metadata => false,
-            IoClass::Destage => channel.gives_way(now, most, hurries),
-            IoClass::Foreground | IoClass::ReadAhead => {
-                if command.is_awaited_read() {
-                    channel.reads += 1;
-                    channel.read_until = now + READ_PAUSE;
-                }
-                channel.hosts_at = Some(now);
-                false
-            }
-            IoClass::Rebuild | IoClass::Scrub => {
-                command.op != DriveOp::Flush && (channel.is_kept_for_hosts(now) || channel.is_background_full(now))
-            }
-        };
-        command.asked = now;
+        let gives_way = channel.asked(now, &command, most, hurries);
         if channel.issued >= self.depth_max || gives_way {
-            self.let_wait(now, key.index, actions);
-            return true;
+            // A copy: a value that is lent would be made in memory, also for a command that does not wait.
+            let waiting = ChannelCommand { asked: now, issued: None, ..command };
+            return (self.let_wait(now, &waiting, actions), true);
         }
-        command.issued = Some(now);
-        let last = core::mem::replace(&mut channel.out.tail, key.index);
-        (command.previous, command.next) = (last, NONE);
-        channel.given(now, command);
+        channel.given(now, &command);
+        let previous = channel.out.tail;
+        let issued = ChannelCommand { asked: now, issued: Some(now), previous, next: NONE, ..command };
+        let key = self.commands.put(issued);
         actions.drive.push(command.for_driver(key));
-        if last == NONE {
+        channel.out.tail = key.index;
+        if previous == NONE {
             channel.out.head = key.index;
         } else {
-            self.commands[last].next = key.index;
+            self.commands[previous].next = key.index;
         }
         self.count_issued(now, key.index);
-        false
+        (key, false)
     }
 
     /// A command waits until its drive has room for it.
     #[inline(never)]
-    fn let_wait(&mut self, now: Instant, index: u32, actions: &mut Actions) {
-        let command = &mut self.commands[index];
-        let drive = command.drive;
-        command.issued = None;
+    fn let_wait(&mut self, now: Instant, command: &ChannelCommand, actions: &mut Actions) -> Key {
+        let key = self.commands.put(*command);
         if let Data::Metadata(range) = command.data {
-            self.commands[index].parked = self.park(range, actions);
+            self.commands[key.index].parked = self.park(range, actions);
         }
-        let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
-        channel.enqueue(&mut self.commands, &mut self.nodes, index);
+        let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
+        channel.enqueue(&mut self.commands, &mut self.nodes, key.index);
         channel.waiting.set(now, channel.queued);
+        key
     }
 
     fn park(&mut self, range: MetadataRange, actions: &mut Actions) -> u32 {
@@ -671,14 +670,14 @@ impl Channels {
     /// A command whose owner waits for it was answered: it leaves the table, and the next one is issued.
     #[inline(always)]
     pub(crate) fn forget(&mut self, now: Instant, index: u32, actions: &mut Actions) {
-        let command = &self.commands[index];
-        let ChannelCommand { drive, previous, next, .. } = *command;
+        // Only the fields that are used are read.
+        let command = self.commands.remove(index);
+        let ChannelCommand { drive, previous, next, .. } = command;
         let channel = self.drives[drive.index()].as_mut().expect("commands go to attached drives");
         channel.issued -= 1;
-        channel.ended(command);
+        channel.ended(&command);
         channel.working.set(now, channel.issued);
         channel.out.unlink(&mut self.commands, previous, next);
-        self.commands.free(index);
         self.out -= 1;
         if channel.queued > 0 {
             self.issue_next(now, drive, actions);

@@ -1,14 +1,13 @@
 //! Commands of an operation to its members. What they have in common is looked up once for all of them, and each is
 //! made in its final place.
 
-use openraid_units::{DriveLba, PoolOffset, SetId, Slot};
+use openraid_units::{DriveLba, PoolOffset, Slot};
 
 use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
+use crate::call::Call;
 use crate::frames::Pool;
-use crate::frames::Run;
-use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::command::{Attempts, ChannelCommand, Hold, Owner};
 use crate::io::state::drive_queues::Channels;
@@ -21,32 +20,35 @@ use crate::requests::Requests;
 use crate::slab::Key;
 use crate::slot_set::SlotSet;
 
-/// Data that the commands of an operation have in common.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Issuer {
+/// The operation whose commands are made, and the frames to which they may point.
+#[derive(Clone, Copy)]
+pub(super) struct Issuer<'a> {
     index: u32,
-    set: SetId,
-    side: Side,
+    op: &'a Op,
+    ops: &'a Ops,
+    requests: &'a Requests,
     class: IoClass,
-    fua: bool,
-    /// Zeroes may become holes.
-    may_discard: bool,
-    /// Its work frames, those of its parent, those of its piece, and the start of the work area.
-    work: Option<Run>,
-    parent: Option<Run>,
-    host: Option<Run>,
+    /// The start of the work area.
     work_from: u64,
 }
 
-impl Issuer {
-    /// The frames to which a command at this place of the pool points.
+impl<'a> Issuer<'a> {
+    #[inline(always)]
+    pub(super) fn new(ops: &'a Ops, pool: &Pool, requests: &'a Requests, index: u32) -> Self {
+        let op = &ops[index];
+        Self { index, op, ops, requests, class: class_of(op), work_from: pool.work_from() }
+    }
+
+    /// The frames to which a command at this place of the pool points: those of the operation, of its parent, or of its
+    /// piece.
     #[inline(always)]
     pub(super) fn hold(&self, at: PoolOffset) -> Option<Hold> {
         if at.get() >= self.work_from {
-            let is_parents = self.parent.filter(|run| self.work.is_none() || run.holds(at));
-            is_parents.or(self.work).map(Hold::Work)
+            let work = self.op.work();
+            let parent = self.op.parent().and_then(|parent| self.ops[parent].work());
+            parent.filter(|run| work.is_none() || run.holds(at)).or(work).map(Hold::Work)
         } else {
-            self.host.map(Hold::Host)
+            self.op.piece().and_then(|piece| self.requests.piece(piece).run()).map(Hold::Host)
         }
     }
 
@@ -58,13 +60,13 @@ impl Issuer {
         member.count_read(range.len);
         ChannelCommand {
             op: DriveOp::Read,
-            lba: member.on_drive(self.side, range.lba),
+            lba: member.on_drive(self.op.side, range.lba),
             len: range.len,
             data: Data::Frames(range.at),
             class: self.class,
             tried: Attempts::Copies(tried),
             hold: self.hold(range.at),
-            ..ChannelCommand::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive())
+            ..ChannelCommand::new(Owner::Op(self.index), self.op.set, member_index, range.slot, member.drive())
         }
     }
 
@@ -83,20 +85,20 @@ impl Issuer {
             return None;
         }
         // What its log calls bad may be called good only when new content is there for certain.
-        let fua = self.fua || (has_bad && member.is_bad(self.side, range.lba, range.len));
+        let fua = self.op.is_fua() || (has_bad && member.is_bad(self.op.side, range.lba, range.len));
         member.note_written();
         member.count_write(range.len);
         let drive = member.drive();
         let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info().write_zeroes);
-        let may_discard = self.may_discard;
+        let may_discard = self.op.payload == OpPayload::Zero { may_discard: true };
         Some(ChannelCommand {
             op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
-            lba: member.on_drive(self.side, range.lba),
+            lba: member.on_drive(self.op.side, range.lba),
             len: range.len,
             data: if zeroes { Data::None } else { Data::Frames(range.at) },
             class: self.class,
             hold: if zeroes { None } else { self.hold(range.at) },
-            ..ChannelCommand::new(Owner::Op(self.index), self.set, member_index, range.slot, drive)
+            ..ChannelCommand::new(Owner::Op(self.index), self.op.set, member_index, range.slot, drive)
         })
     }
 }
@@ -117,16 +119,6 @@ pub(super) fn class_of(op: &Op) -> IoClass {
     }
 }
 
-#[inline(always)]
-pub(super) fn issuer_of(ops: &Ops, pool: &Pool, requests: &Requests, index: u32) -> Issuer {
-    let op = &ops[index];
-    let (work, parent) = (op.work(), op.parent().and_then(|parent| ops[parent].work()));
-    let host = op.piece().and_then(|piece| requests.piece(piece).run());
-    let may_discard = op.payload == OpPayload::Zero { may_discard: true };
-    let (set, side, class, fua) = (op.set, op.side(), class_of(op), op.is_fua());
-    Issuer { index, set, side, class, fua, may_discard, work, parent, host, work_from: pool.work_from() }
-}
-
 /// A command without payload to one member.
 pub(super) fn plain_command(sets: &Sets, ops: &Ops, index: u32, member_index: u32) -> ChannelCommand {
     let op = &ops[index];
@@ -135,22 +127,27 @@ pub(super) fn plain_command(sets: &Sets, ops: &Ops, index: u32, member_index: u3
     ChannelCommand { class, ..ChannelCommand::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
 }
 
+/// Send a command of an operation. The caller counts it.
+#[inline(always)]
+fn send_op_command(ops: &Ops, call: &mut Call<'_>, index: u32, command: ChannelCommand) {
+    let cut = call.planted().has(Flaw::AddressCut);
+    let lba = if cut { DriveLba(command.lba.get() & u64::from(u32::MAX)) } else { command.lba };
+    let (key, waits) = call.send(ChannelCommand { lba, ..command });
+    if call.keeps_steps() {
+        trace_asked(ops, call, index, key, waits);
+    }
+}
+
+#[cold]
+fn trace_asked(ops: &Ops, call: &mut Call<'_>, index: u32, key: Key, waits: bool) {
+    let step = call.channels().commands[key.index].asked_step(waits);
+    call.trace().op(ops, index, || step);
+}
+
 impl OpIo<'_> {
     pub(super) fn push_op_command(&mut self, index: u32, command: ChannelCommand) {
-        let cut = self.call.planted().has(Flaw::AddressCut);
-        let lba = if cut { DriveLba(command.lba.get() & u64::from(u32::MAX)) } else { command.lba };
-        let command = ChannelCommand { lba, ..command };
         self.ops[index].pending += 1;
-        let (key, waits) = self.call.send(command);
-        if self.call.keeps_steps() {
-            self.trace_asked(index, key, waits);
-        }
-    }
-
-    #[cold]
-    fn trace_asked(&mut self, index: u32, key: Key, waits: bool) {
-        let step = self.call.channels().commands[key.index].asked_step(waits);
-        self.trace_op(index, || step);
+        send_op_command(self.ops, &mut self.call, index, command);
     }
 
     /// Read from the member in a slot. The caller has chosen a readable slot.
@@ -163,96 +160,59 @@ impl OpIo<'_> {
     pub(crate) fn issue_reads(
         &mut self,
         index: u32,
-        mut slots: impl Iterator<Item = Slot>,
+        slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
     ) {
-        if self.call.keeps_steps() {
-            return self.issue_reads_traced(index, &mut slots, &range_of, tried);
-        }
-        let by = issuer_of(self.ops, self.pool, self.requests, index);
         let Self { sets, ops, call, .. } = self;
-        let set = sets.get_mut(by.set);
+        let by = Issuer::new(ops, self.pool, self.requests, index);
+        let set = sets.get_mut(by.op.set);
         let mut count = 0;
         for slot in slots {
-            let range = range_of(set.shape().on(by.side), slot);
-            call.send(by.read(set, range, tried));
+            let range = range_of(set.shape().on(by.op.side), slot);
+            send_op_command(ops, call, index, by.read(set, range, tried));
             count += 1;
         }
         ops[index].pending += count;
     }
 
-    #[cold]
-    fn issue_reads_traced(
-        &mut self,
-        index: u32,
-        slots: &mut dyn Iterator<Item = Slot>,
-        range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
-        tried: SlotSet,
-    ) {
-        let by = issuer_of(self.ops, self.pool, self.requests, index);
-        for slot in slots {
-            let set = self.sets.get_mut(by.set);
-            let range = range_of(set.shape().on(by.side), slot);
-            let command = by.read(set, range, tried);
-            self.push_op_command(by.index, command);
-        }
+    /// Write to a slot: its member, unless it takes no writes, and its replacement. Returns the number of commands that the
+    /// operation waits for.
+    pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange) -> u32 {
+        self.issue_writes(index, core::iter::once(range.slot), |_, _| range)
     }
 
-    /// Write to a slot: its member, unless it takes no writes, and its replacement.
-    pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange) {
-        self.issue_writes(index, core::iter::once(range.slot), |_, _| range);
-    }
-
-    /// Write to some slots: `range_of` gives the range of each.
+    /// Write to some slots: `range_of` gives the range of each. Returns the number of commands that the operation waits for.
     #[inline(always)]
     pub(crate) fn issue_writes(
         &mut self,
         index: u32,
-        mut slots: impl Iterator<Item = Slot>,
+        slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
-    ) {
-        if self.call.keeps_steps() {
-            return self.issue_writes_traced(index, &mut slots, &range_of);
-        }
-        let by = issuer_of(self.ops, self.pool, self.requests, index);
+    ) -> u32 {
         let Self { sets, ops, call, .. } = self;
-        let set = sets.get_mut(by.set);
+        let by = Issuer::new(ops, self.pool, self.requests, index);
+        let set = sets.get_mut(by.op.set);
         let mut count = 0;
         for slot in slots {
-            let range = range_of(set.shape().on(by.side), slot);
+            let range = range_of(set.shape().on(by.op.side), slot);
             let place = set.place(slot);
             for member in place.each() {
                 if let Some(command) = by.write(set, call.channels(), member, range) {
-                    call.send(command);
+                    send_op_command(ops, call, index, command);
                     count += 1;
                 }
             }
         }
-        ops[index].pending += count;
-    }
-
-    #[cold]
-    fn issue_writes_traced(
-        &mut self,
-        index: u32,
-        slots: &mut dyn Iterator<Item = Slot>,
-        range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
-    ) {
-        for slot in slots {
-            let op = &self.ops[index];
-            let set = self.sets.get(op.set);
-            let (range, place) = (range_of(op.geometry(set), slot), set.place(slot));
-            for member in place.each() {
-                self.issue_write_to(index, member, range);
-            }
-        }
+        let op = &mut ops[index];
+        op.pending += count;
+        op.pending
     }
 
     /// Write to one member of a slot, unless it takes no writes.
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange) {
-        let by = issuer_of(self.ops, self.pool, self.requests, index);
-        let set = self.sets.get_mut(by.set);
+        let by = Issuer::new(self.ops, self.pool, self.requests, index);
+        let set = self.sets.get_mut(by.op.set);
         if let Some(command) = by.write(set, self.call.channels(), member_index, range) {
             self.push_op_command(index, command);
         }

@@ -179,7 +179,7 @@ impl OpIo<'_> {
                 match (copy.slot == source, replacement) {
                     (true, Some(replacement)) => this.issue_write_to(index, replacement, copies.range(copy)),
                     (true, None) => {}
-                    (false, _) => this.issue_write(index, copies.range(copy)),
+                    (false, _) => _ = this.issue_write(index, copies.range(copy)),
                 }
             }
         });

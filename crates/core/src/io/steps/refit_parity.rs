@@ -91,15 +91,15 @@ impl OpIo<'_> {
         }
     }
 
-    /// Write these slots of the rows in work.
-    #[inline(always)]
-    pub(super) fn write_rows(&mut self, index: u32, slots: SlotSet) {
+    /// Write these slots of the rows in work. Returns the number of commands that the operation waits for.
+    #[inline(never)]
+    pub(super) fn write_rows(&mut self, index: u32, slots: SlotSet) -> u32 {
         let op = &self.ops[index];
         let ((lba, to), frames, parities) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op), op.plan.parity);
         let len = to - lba;
         let range_of =
             |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.written(geometry, parities, slot) };
-        self.issue_writes(index, slots.iter(), range_of);
+        self.issue_writes(index, slots.iter(), range_of)
     }
 
     /// A write of rows has failed, and all its commands have ended: refit if a member refused its part, then end.

@@ -60,8 +60,8 @@ fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
 impl OpIo<'_> {
     /// Take one buffer for each of these slots.
     pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
-        self.ops[index].buffers = slots;
-        let op = &self.ops[index];
+        let op = &mut self.ops[index];
+        op.buffers = slots;
         // After the buffers comes the data of a destage, and then the partial parity.
         let staged = op.band().len();
         let count = slots.len() + staged + u32::from(op.partial_parity.is_there());
@@ -288,9 +288,8 @@ impl OpIo<'_> {
         self.narrow_unfit_rows(index);
         let op = &self.ops[index];
         let (set, stripe) = (op.set, op.rows_of().stripe);
-        let view = op.stripe_view(self.sets.get(op.set));
-        let named = op.named_slots(self.sets.get(op.set));
-        let policy = self.sets.get(set).policy().partial_write;
+        let here = self.sets.get(set);
+        let (view, named, policy) = (op.stripe_view(here), op.named_slots(here), here.policy().partial_write);
         let plan = plan_write(&view, named, policy);
         if plan.is_err() && self.narrow_rows(index) {
             return self.plan_row_write(index);
@@ -306,9 +305,9 @@ impl OpIo<'_> {
             self.fail_op(index, ReplyStatus::IoError);
             return Rows::Held;
         }
-        let (partial, partial_parity) = record_for(&self.ops[index], self.sets.get(set), named, plan.parity);
-        (self.ops[index].partial, self.ops[index].partial_parity) = (partial, partial_parity);
-        let spare = spare_buffers(&self.ops[index], plan.write);
+        let op = &mut self.ops[index];
+        (op.partial, op.partial_parity) = record_for(op, self.sets.get(set), named, plan.parity);
+        let spare = spare_buffers(op, plan.write);
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity | spare) {
             return Rows::Held;
         }
@@ -432,8 +431,7 @@ impl OpIo<'_> {
         let op = &mut self.ops[index];
         op.phase = if first.is_empty() { Phase::Writing } else { Phase::WritingParity };
         let slots = if first.is_empty() { op.plan.write } else { first };
-        self.write_rows(index, slots);
-        if self.ops[index].pending == 0 {
+        if self.write_rows(index, slots) == 0 {
             self.row_written(index)
         } else {
             Rows::Held
