@@ -25,12 +25,12 @@ class Guest:
                 os.remove(f"{self.folder}/{name}")
         open(f"{self.folder}/results", "wb").close()
         shutil.copy(SOURCE + "/guest-lib.sh", self.folder)
-        shutil.copy(SOURCE + "/guest-init.sh", self.folder + "/init.sh")
-        os.chmod(self.folder + "/init.sh", 0o755)
+        shutil.copy(SOURCE + "/guest-init.pl", self.folder + "/init.pl")
+        os.chmod(self.folder + "/init.pl", 0o755)
         with open(self.folder + "/job.sh", "w", encoding="ascii") as file:
             file.write(f". ./guest-lib.sh\n{job}\nsync\n")
         words = ["linux.uml", f"mem={MEMORY}", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "con=null", "con0=null,fd:1",
-                 "umid=guest", f"init={self.folder}/init.sh", f"OUT={self.folder}", f"uml_dir={self.folder}"]
+                 "umid=guest", "pty.legacy_count=0", f"init={self.folder}/init.pl", f"OUT={self.folder}", f"uml_dir={self.folder}"]
         words += [f"ubd{letter}={os.path.realpath(image)}" for letter, image in zip("abcdefghijklmnop", images)]
         with open(self.folder + "/console.log", "wb") as console:
             # A process group of its own: the kernel is several processes, and all of them must end together.

@@ -72,6 +72,7 @@ fn drives_of_the_engine_and_of_md_make_one_array() {
     let bytes = MEMBER.bytes().get();
     let (linear, five) = (folder.empties("linear", 2, bytes), folder.empties("five", 3, bytes));
     let mut guest = Guest::new();
+    guest.without_raid6();
     let images = [guest.images(&linear), guest.images(&five)].map(|images| images.join(" "));
     guest.script(&format!(
         "create linear --level=linear --raid-devices=2 {}; stamp linear write {SEED}; stop linear\n\
@@ -84,6 +85,7 @@ fn drives_of_the_engine_and_of_md_make_one_array() {
     // Then md gives the linear array one more.
     let last = folder.empty("linear-last", 0, bytes);
     let mut guest = Guest::new();
+    guest.without_raid6();
     let images =
         [guest.images(&linear), guest.images(&five), vec![guest.image(last.clone())]].map(|images| images.join(" "));
     guest.script(&format!(

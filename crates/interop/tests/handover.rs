@@ -79,6 +79,7 @@ fn finish_script(key: &str) -> String {
 fn md_continues_a_rebuild_and_a_replacement_where_the_engine_stopped() {
     let folder = Folder::new("engine-rebuilds");
     let mut guest = Guest::new();
+    guest.without_raid6();
     for key in ["rebuild", "replace"] {
         let mut rig = filled(RAID5, RigOptions::new(SEED));
         slowly(&mut rig);
@@ -115,6 +116,7 @@ fn md_continues_a_rebuild_and_a_replacement_where_the_engine_stopped() {
 fn the_engine_continues_a_rebuild_and_a_replacement_where_md_stopped() {
     let folder = Folder::new("md-rebuilds");
     let mut guest = Guest::new();
+    guest.without_raid6();
     let mut paths = Vec::new();
     for key in ["rebuild", "replace"] {
         let files = folder.empties(key, 5, MEMBER_BYTES);
@@ -158,6 +160,7 @@ fn the_engine_continues_a_rebuild_and_a_replacement_where_md_stopped() {
 fn sectors_that_one_has_lost_the_other_knows_as_lost() {
     let folder = Folder::new("bad-blocks");
     let mut guest = Guest::new();
+    guest.without_raid6();
     // Ours: a degraded array meets a sector that cannot be read, and a rebuild records the loss.
     let mut rig = filled(RAID5, RigOptions::new(SEED));
     rig.lose(Slot(0), Loss::Failed);
@@ -215,6 +218,7 @@ fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bit
     // md fails a member and continues to write. The engine leaves the member out, and adds it again by the bitmap.
     let files = folder.empties("theirs", 3, MEMBER_BYTES);
     let mut guest = Guest::new();
+    guest.without_raid6();
     let theirs = guest.images(&files);
     guest.script(&format!(
         "create theirs --level=5 --chunk=16 --bitmap=internal --bitmap-chunk=64K --assume-clean --raid-devices=3 {all}\n\
@@ -272,6 +276,7 @@ fn halves_that_md_ran_alone_are_split_and_what_one_missed_is_not_left_to_the_bit
     let folder = Folder::new("halves");
     let files = folder.empties("theirs", 2, MEMBER_BYTES);
     let mut guest = Guest::new();
+    guest.without_raid6();
     let theirs = guest.images(&files);
     guest.script(&format!(
         "create theirs --level=1 --bitmap=internal --bitmap-chunk=64K --assume-clean --raid-devices=2 {}\n\

@@ -41,6 +41,7 @@ fn killed_engine(seed: u64, steps: u32, key: &str, folder: &Folder) -> (Vec<Path
 fn md_puts_right_what_the_engine_was_writing() {
     let folder = Folder::new("ppl-engine-killed");
     let mut guest = Guest::new();
+    guest.without_raid6();
     let mut keys = Vec::new();
     // At the end of all writes, and in the middle of some.
     for (number, steps) in [u32::MAX, 20, 110].into_iter().enumerate() {
@@ -122,6 +123,7 @@ fn script_spans(guest: &mut Guest, folder: &Folder, key: &str, missing: bool) {
 fn md_puts_right_the_spans_of_what_the_engine_was_writing() {
     let folder = Folder::new("ppl-spans-killed");
     let mut guest = Guest::new();
+    guest.without_raid6();
     for (key, missing) in [("whole", false), ("short", true)] {
         script_spans(&mut guest, &folder, key, missing);
     }
@@ -141,6 +143,7 @@ fn the_engine_puts_right_what_md_was_writing() {
     let folder = Folder::new("ppl-md-killed");
     let keys = ["near", "wide"];
     let mut guest = Guest::new();
+    guest.without_raid6();
     for (key, chunk) in keys.into_iter().zip([16, 64]) {
         let disks: Vec<String> =
             (0..MEMBERS).map(|member| guest.disk(folder.empty(key, member, MEMBER_BYTES))).collect();

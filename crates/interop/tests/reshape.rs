@@ -133,7 +133,7 @@ fn md_finishes_what_the_engine_left() {
             let devices = guest.images(&paths).join(" ");
             guest.script(&format!(
                 "assemble {key} {devices}; sleep 0.3; settle {key}; sleep 0.3; settle {key}; check {key}\n\
-                 say {key}.position \"$(cat /sys/block/${{md[{key}]#/dev/}}/md/reshape_position)\"; stop {key}"
+                 say {key}.position \"$(</sys/block/${{md[{key}]#/dev/}}/md/reshape_position)\"; stop {key}"
             ));
             left.push(LeftChange { what: format!("{key}: {from} to {to}"), key, size, paths });
         }
@@ -177,7 +177,7 @@ fn md_has_the_room_that_the_engine_gave_and_ends_the_resync() {
         let devices = guest.images(&paths).join(" ");
         guest.script(&format!(
             "assemble {key} {devices}; settle {key}; check {key}\n\
-             say {key}.position \"$(cat /sys/block/${{md[{key}]#/dev/}}/md/reshape_position)\"\n\
+             say {key}.position \"$(</sys/block/${{md[{key}]#/dev/}}/md/reshape_position)\"\n\
              say {key}.bytes $(blockdev --getsize64 ${{md[{key}]}}); stop {key}"
         ));
         let after = Geometry::capacity(&shape.geometry()).bytes().get();

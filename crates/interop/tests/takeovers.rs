@@ -128,8 +128,8 @@ fn md_goes_on_with_what_the_engine_made() {
         let kept: Vec<_> = (0..paths.len()).filter(kept).map(|slot| paths[slot].clone()).collect();
         guest.script(&format!(
             "assemble {key} {}; sleep 0.3; settle {key}; sleep 0.3; settle {key}; check {key}\n\
-             say {key}.level \"$(cat /sys/block/${{md[{key}]#/dev/}}/md/level)\"\n\
-             say {key}.position \"$(cat /sys/block/${{md[{key}]#/dev/}}/md/reshape_position)\"\n\
+             say {key}.level \"$(</sys/block/${{md[{key}]#/dev/}}/md/level)\"\n\
+             say {key}.position \"$(</sys/block/${{md[{key}]#/dev/}}/md/reshape_position)\"\n\
              say {key}.bytes $(blockdev --getsize64 ${{md[{key}]}}); stop {key}",
             devices.join(" ")
         ));

@@ -12,6 +12,22 @@ pause() { read -rt "$1" -u "$nothing" || true; }
 
 say() { echo "$1=$2" >>results; }
 
+# A program's start costs a guest more than the work of most of them, so the shell does what it can do itself.
+
+# say_text KEY FILE: the text of a file in one line.
+say_text() {
+    local text
+    text=$(<"$2")
+    say "$1" "${text//$'\n'/ }"
+}
+
+# say_size KEY: the bytes of the array.
+say_size() {
+    local sectors
+    read -r sectors <"/sys/block/${md[$1]#/dev/}/size"
+    say "$1.size" $((sectors * 512))
+}
+
 # md_name KEY: give the array the next free device name.
 md_name() {
     md[$1]=/dev/md$md_next
@@ -24,7 +40,7 @@ create() {
     shift
     md_name "$key"
     mdadm --create "${md[$key]}" --run --homehost=oracle --name="$key" "$@" </dev/null
-    say "$key.size" "$(blockdev --getsize64 "${md[$key]}")"
+    say_size "$key"
 }
 
 # assemble KEY ARGUMENT...: mdadm --assemble --run. A refusal is a result, not an error.
@@ -34,12 +50,12 @@ assemble() {
     md_name "$key"
     if mdadm --assemble "${md[$key]}" --run "$@" >"assemble.$key.txt" 2>&1 && active "$key"; then
         say "$key.assembled" yes
-        say "$key.size" "$(blockdev --getsize64 "${md[$key]}")"
+        say_size "$key"
         say "$key.state" "$(state_of "$key")"
         return 0
     fi
     say "$key.assembled" no
-    say "$key.refusal" "$(tr '\n' ' ' <"assemble.$key.txt")"
+    say_text "$key.refusal" "assemble.$key.txt"
     mdadm --stop "${md[$key]}" >/dev/null 2>&1 || true
     unset "md[$key]"
 }
@@ -48,7 +64,11 @@ assemble() {
 assembled() { [ -n "${md[$1]:-}" ]; }
 
 # state_of KEY: the words of mdadm for its state.
-state_of() { mdadm --detail "${md[$1]}" | sed -n 's/^ *State : \(.*[^ ]\) *$/\1/p'; }
+state_of() {
+    local detail
+    detail=$(mdadm --detail "${md[$1]}")
+    if [[ $detail =~ $'\n'\ *State\ :\ ([^$'\n']*[^\ $'\n']) ]]; then echo "${BASH_REMATCH[1]}"; fi
+}
 
 active() {
     local state=none
@@ -70,8 +90,10 @@ fill() {
 
 # digest KEY: SHA-256 of the whole array, read from the members and not from a cache.
 digest() {
+    local sum
     blockdev --flushbufs "${md[$1]}"
-    say "$1.sha256" "$(sha256sum <"${md[$1]}" | cut -d' ' -f1)"
+    sum=$(sha256sum <"${md[$1]}")
+    say "$1.sha256" "${sum%% *}"
 }
 
 # check KEY [repair]: let md compare all redundancy; repair it first if asked.
@@ -85,7 +107,7 @@ check() {
     fi
     echo check >"$sys/sync_action"
     settle "$1"
-    say "$1.mismatch_cnt" "$(cat "$sys/mismatch_cnt")"
+    say "$1.mismatch_cnt" "$(<"$sys/mismatch_cnt")"
 }
 
 # add KEY DEVICE: a new member; wait until it is rebuilt.
@@ -131,6 +153,6 @@ stamp() {
     if "$STAMP" "$what" "${md[$key]}" "$@" >"stamp.$key.txt"; then
         say "$key.stamp" good
     else
-        say "$key.stamp" "$(tr '\n' ' ' <"stamp.$key.txt")"
+        say_text "$key.stamp" "stamp.$key.txt"
     fi
 }

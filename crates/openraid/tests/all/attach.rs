@@ -226,7 +226,6 @@ setpriv --reuid 65534 --clear-groups "$openraid" attach | grep 'no array is atta
 halt
 refused 4 'data is not served; start it with `openraid serve data`' "$openraid" attach data
 "$openraid" serve data --nbd 127.0.0.1:0 --read-only & server=$!
-/usr/bin/python3 -c "import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sH14x', b'lo', 0x49))"
 "$openraid" show data --wait 120 >/dev/null
 "$openraid" attach data | grep -x 'data is /dev/openraid/data (/dev/nbd0), by nbd; the server refuses writes: it is read-only'
 [ "$(blockdev --getro /dev/nbd0)" = 1 ]

@@ -80,6 +80,7 @@ fn an_older_kernel_refuses_the_array_before_the_update_and_takes_it_after() {
     lab.line(&format!("{PLAN} --yes")).expect(0).says(&["no superblock names a logical block"]);
 
     let mut guest = Guest::new();
+    guest.without_raid6();
     let old: Vec<String> = MEMBERS.iter().map(|name| guest.image(lab.path(&format!("before-{name}")))).collect();
     let new: Vec<String> = MEMBERS.iter().map(|name| guest.image(lab.path(name))).collect();
     guest.script(&format!(

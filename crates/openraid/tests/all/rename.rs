@@ -101,6 +101,7 @@ fn a_nested_array_is_renamed_on_all_spans_and_md_sees_it() {
 /// Linux assembles the spans and the stripe over them, calls them by the new names, and finds parity and data right.
 fn md_sees(lab: &Lab, image: &[u8]) {
     let mut guest = Guest::new();
+    guest.without_raid6();
     let drives: Vec<String> = MEMBERS.iter().map(|name| guest.image(lab.path(name))).collect();
     guest.script(&format!(
         "assemble s0 {}\nassemble s1 {}\ncheck s0\ncheck s1\nassemble wide ${{md[s0]}} ${{md[s1]}}\n\

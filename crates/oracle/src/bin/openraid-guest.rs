@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const USAGE: &str = "\
-openraid-guest [--timeout SECONDS] [--disk] IMAGE... -- JOB...
+openraid-guest [--timeout SECONDS] [--no-raid6] [--disk] IMAGE... -- JOB...
 Boots Linux as a process and runs JOB in it: bash with the words of guest-lib.sh. The images are $D0, $D1, ...
+With --no-raid6 it boots in a fifth of the time, and an array of level 6 ends it.
 With --disk before them their writes reach the files at once (16 images at most); else when flushed.
 Example: openraid-guest a.img b.img c.img -- 'assemble a $D0 $D1 $D2; check a; digest a; stop a'
 Prints what the job printed, and its results as key=value.";
@@ -38,6 +39,7 @@ fn parse(words: &[String]) -> Option<(Guest, Duration)> {
     while let Some(word) = options.next() {
         match word.as_str() {
             "--disk" => disks = true,
+            "--no-raid6" => _ = guest.without_raid6(),
             "--timeout" => timeout = options.next()?.parse().ok()?,
             image => {
                 let device = if disks { guest.disk(image) } else { guest.image(image) };
