@@ -39,7 +39,7 @@ fn address(port: Port, admin: QueuePlace) -> Option<IpAddr> {
 fn entry(name: &str, port: PortId, address: IpAddr, service: u16) -> [u8; ENTRY_BYTES] {
     const TCP: u8 = 3;
     const NVM_SUBSYSTEM: u8 = 2;
-    const NO_SECURE_CHANNEL: u8 = 0b10;
+    // Nothing is said of a secure channel: nvme-cli asks for TLS where none is required.
     const NO_HEAD: u8 = 1 << 2;
     const ADMIN_ENTRIES: u16 = 32;
     let mut bytes = [0; ENTRY_BYTES];
@@ -47,7 +47,7 @@ fn entry(name: &str, port: PortId, address: IpAddr, service: u16) -> [u8; ENTRY_
         IpAddr::V4(_) => 1,
         IpAddr::V6(_) => 2,
     };
-    put(&mut bytes, 0, &[TCP, family, NVM_SUBSYSTEM, NO_SECURE_CHANNEL | NO_HEAD]);
+    put(&mut bytes, 0, &[TCP, family, NVM_SUBSYSTEM, NO_HEAD]);
     // On the wire ports are counted from 1.
     put(&mut bytes, 4, &(port.0 + 1).to_le_bytes());
     put(&mut bytes, 6, &u16::MAX.to_le_bytes());

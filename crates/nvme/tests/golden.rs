@@ -307,8 +307,8 @@ fn the_discovery_log_has_an_entry_for_each_address() {
         "changes, entries without the loopback, format"
     );
     let first = &log[1024..2048];
-    // TCP, IPv4, an NVM subsystem, no secure channel and no reports of the queue's place.
-    assert_eq!(first[..4], [3, 1, 2, 6]);
+    // TCP, IPv4, an NVM subsystem; nothing about a secure channel, and no reports of the place in the queue.
+    assert_eq!(first[..4], [3, 1, 2, 4]);
     assert_eq!((le16(first, 4), le16(first, 6), le16(first, 8)), (1, 0xffff, 32));
     assert_eq!(&first[32..36], b"4420");
     assert_eq!(&first[256..256 + NQN.len() + 1], [NQN.as_bytes(), &[0]].concat());
