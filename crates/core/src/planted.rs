@@ -31,6 +31,8 @@ macro_rules! flaws {
 flaws! {
     /// Rule 11 of the write path, for mirrors.
     DestageBeforeEntry = "destage-before-entry", "a mirror's destage goes out before its journal entry is durable";
+    /// The promise of the journal.
+    AnswerBeforeEntry = "answer-before-entry", "a write is answered before its journal entry is durable";
     /// Rule 5.
     BitClearedOverWrite = "bit-cleared-over-write", "a bitmap bit is cleared although a write came after the second look";
     /// Rule 4.

@@ -22,6 +22,7 @@ use crate::io::state::command::WindowUser;
 use crate::io::state::command::{JournalWork, JournalWrite};
 use crate::io::state::ops::Ops;
 use crate::journal::devices::has_room;
+use crate::planted::Flaw;
 use crate::request_steps::StepEvent;
 use crate::trace::Trace;
 
@@ -38,6 +39,10 @@ impl Journal {
             return false;
         }
         let Some(sectors) = self.seal() else { return false };
+        if call.planted().has(Flaw::AnswerBeforeEntry) {
+            self.open.pieces.append(&mut self.flying.pieces);
+            sets.signal(Signal::EntriesEnded);
+        }
         let records = u32::try_from(self.flying.records.len()).expect("few records");
         call.trace().entry(self.flying.sequence, || StepEvent::Sealed { sectors, records });
         if let Some(filler) = self.filler_header() {

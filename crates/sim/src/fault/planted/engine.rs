@@ -45,6 +45,7 @@ pub(super) const fn known_run(flaw: Flaw) -> BugRun {
         Flaw::CheckpointUnflushed => 91,
         Flaw::BitmapLate => 123,
         Flaw::DestageBeforeEntry => 367,
+        Flaw::AnswerBeforeEntry => 1,
         Flaw::StaleJournalUnmarked => 407,
         Flaw::BitClearedOverWrite => 961,
         Flaw::SessionMarkLate => 661,
