@@ -41,6 +41,7 @@ mod trace;
 
 pub use actions::Actions;
 pub use array::adaptive;
+pub use controller::content_places::ContentPlaces;
 pub use controller::Controller;
 pub use events::Wake;
 pub use io::state::{lock, plan};

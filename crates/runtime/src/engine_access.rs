@@ -12,10 +12,10 @@ use openraid_core::limits::{Limits, LimitsError};
 use openraid_core::occupancy::{DriveLoad, Occupied};
 use openraid_core::reason::TraceEntry;
 use openraid_core::request_steps::Step;
-use openraid_core::{Actions, Controller};
+use openraid_core::{Actions, ContentPlaces, Controller};
 use openraid_format::Superblock;
 use openraid_sys::clock;
-use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
+use openraid_units::{ArrayId, DriveId, Instant, Nanos, Sectors, Tag, Token};
 
 use crate::engine_recorder::{EngineCall, Recorder};
 
@@ -209,6 +209,18 @@ impl Control {
     #[must_use]
     pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
         self.controller.status(array)
+    }
+
+    /// Where members have the content of an array: see [`Controller::content_places`].
+    #[must_use]
+    pub fn content_places(&self, array: ArrayId, at: Sectors, len: Sectors) -> ContentPlaces {
+        self.controller.content_places(array, at, len)
+    }
+
+    /// Are zeroes written faster than data? See [`Controller::zeroes_are_fast`].
+    #[must_use]
+    pub fn zeroes_are_fast(&self, array: ArrayId) -> bool {
+        self.controller.zeroes_are_fast(array)
     }
 
     /// What a change of an array's shape would do: see [`Controller::plan_reshape`].

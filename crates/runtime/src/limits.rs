@@ -3,7 +3,7 @@
 //!
 //! The memory that a client or a remote member can make this process hold is a sum of these numbers.
 
-use openraid_units::Nanos;
+use openraid_units::{Nanos, Sectors};
 
 /// How long a shard polls for the next request of a client that waits for each answer, before it sleeps. Waking a
 /// sleeping thread takes 5 to 20 us on a virtual machine, and such a client sends its next request within that time.
@@ -104,6 +104,11 @@ pub const GATHERED_READ_BYTES_MAX: u64 = 256 << 10;
 /// Size of the kernel's buffers requested for each socket, in both directions. The kernel may give less.
 pub const SOCKET_BUFFER_BYTES: u32 = 1 << 20;
 
+/// Maximum number of parts of an array that an answer to such a request describes, and of sectors that are searched for zeroes: 1 MiB
+/// is compared in less than 100 us.
+pub const STATUS_PARTS_MAX: usize = 128;
+/// See [`STATUS_PARTS_MAX`].
+pub const STATUS_SEARCH_MAX: Sectors = Sectors(2048);
 /// Maximum age of a status that answers a client's request for block status.
 pub const STATUS_AGE_MAX: Nanos = Nanos::from_millis(100);
 /// Maximum time that a stopping service waits for clients to read their last answers.

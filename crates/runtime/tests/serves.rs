@@ -114,7 +114,7 @@ fn every_level_on_files_gives_back_what_was_written_and_again_after_a_restart() 
 #[test]
 fn refusals_cost_nothing_but_the_request() {
     let server = Server::new("refuse");
-    server.create(request(MdLevel::Raid1, Sectors(0), &ram(2)));
+    server.create(request(MdLevel::Raid5, Sectors::kib(64), &ram(3)));
     let mut client = server.connect();
     let size = client.session().size.get();
     let fast = NbdCommand::WriteZeroes { fua: false, no_hole: false, fast: true };
@@ -124,7 +124,9 @@ fn refusals_cost_nothing_but_the_request() {
     let status = client.call(NbdCommand::BlockStatus { one: false }, 0, size, &[]);
     assert_eq!(status.result, Ok(()));
     let length = u32::try_from(size).expect("small");
-    assert_eq!(status.extents, [(1, StatusExtent { length, status: 0 }), (2, StatusExtent { length, status: 0 })]);
+    let [(1, allocation), redundancy] = status.extents[..] else { panic!("{:?}", status.extents) };
+    assert_eq!(allocation.status, StatusExtent::HOLE | StatusExtent::ZERO);
+    assert_eq!(redundancy, (2, StatusExtent { length, status: 0 }));
     assert_eq!(client.session().blocks.map(|b| (b.minimum(), b.maximum())), Some((1, 32 << 20)));
     client.disconnect();
 }

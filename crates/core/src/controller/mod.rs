@@ -15,6 +15,7 @@ mod admin_queue;
 mod append_drive_command;
 mod array_start;
 mod cached_write;
+pub mod content_places;
 mod destage_steps;
 mod gathered_op;
 mod give_up_commands;

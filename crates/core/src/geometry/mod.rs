@@ -238,6 +238,9 @@ impl Passthrough {
     }
 }
 
+/// Maximum number of copies of a mirror whose places can be named together, and which the journal can protect.
+pub(crate) const COPIES_MAX: usize = 16;
+
 /// The map of one redundancy set, or of the outer stripe of a nested array (where a slot is a span).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Geometry {
@@ -268,6 +271,32 @@ impl Geometry {
             Level::Raid4 | Level::Raid5 | Level::Raid6 => Parity::new(spec).map(Self::Parity),
         }
     }
+    /// The places of the first part of an extent's data on the members, one for each copy, and the length of that part. A mirror has
+    /// at most [`COPIES_MAX`] copies.
+    pub(crate) fn places_of(&self, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
+        let mut places = [None; COPIES_MAX];
+        let one = match self {
+            Self::Passthrough(g) => g.map(at),
+            Self::Linear(g) => g.map(at),
+            Self::Striped(g) => g.map(at),
+            Self::Mirror(g) => {
+                let mut len = left;
+                for (place, copy) in places.iter_mut().zip(g.copies(at)) {
+                    *place = Some((copy.slot, copy.lba));
+                    len = len.min(copy.len);
+                }
+                return (places, len);
+            }
+            Self::Parity(g) => {
+                let (stripe, column, within) = g.locate(at);
+                let (slot, lba) = (g.slot_of(stripe, column), g.member_lba(stripe, within));
+                Fragment { slot, lba, len: g.chunk() - within }
+            }
+        };
+        places[0] = Some((one.slot, one.lba));
+        (places, one.len.min(left))
+    }
+
     /// Size of the set, exactly md's.
     #[must_use]
     pub fn capacity(&self) -> Sectors {

@@ -18,7 +18,7 @@ use crate::cache::Cache;
 use crate::call::Call;
 use crate::geometry::cache_units::lines_of;
 use crate::geometry::shape::Shape;
-use crate::geometry::Geometry;
+use crate::geometry::COPIES_MAX;
 use crate::io::state::footprint::{stripe_slots, Extent};
 use crate::io::state::gate_marks::end_write;
 use crate::io::state::job::Job;
@@ -415,33 +415,12 @@ pub(super) fn fragments(set: &Set, extent: Extent) -> impl Iterator<Item = (Slot
     let parts = core::iter::from_fn(move || {
         let from = to;
         (from < extent.len).then(|| {
-            let (places, len) = places_of(set.shape().on(extent.side()), extent.at + from, extent.len - from);
+            let (places, len) = set.shape().on(extent.side()).places_of(extent.at + from, extent.len - from);
             to = from + len;
             (places, from, len)
         })
     });
     parts.flat_map(|(places, from, len)| places.into_iter().flatten().map(move |(slot, at)| (slot, at, from, len)))
-}
-
-/// The places of the first part of an extent on the members, one for each copy, and the length of that part.
-fn places_of(geometry: &Geometry, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
-    let mut places = [None; COPIES_MAX];
-    let one = match geometry {
-        Geometry::Passthrough(g) => g.map(at),
-        Geometry::Linear(g) => g.map(at),
-        Geometry::Striped(g) => g.map(at),
-        Geometry::Mirror(g) => {
-            let mut len = left;
-            for (place, copy) in places.iter_mut().zip(g.copies(at)) {
-                *place = Some((copy.slot, copy.lba));
-                len = len.min(copy.len);
-            }
-            return (places, len);
-        }
-        Geometry::Parity(_) => unreachable!("parity sets are written by rows"),
-    };
-    places[0] = Some((one.slot, one.lba));
-    (places, one.len.min(left))
 }
 
 /// May rule 5 of the write gate hold an operation? Most sets have no session.
@@ -469,9 +448,6 @@ fn write_without(sets: &mut Sets, op: &Op, planted: Planted) -> Gate {
     }
     Ok(())
 }
-
-/// Maximum number of copies of a mirror that the journal protects.
-pub(crate) const COPIES_MAX: usize = 16;
 
 /// May a set of this shape be protected?
 pub(crate) fn is_protectable(shape: &Shape) -> bool {

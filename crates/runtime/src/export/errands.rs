@@ -1,7 +1,9 @@
 //! Messages to clients, and ends of connections, that follow from the state that connections share.
 
+use super::offers::Catalog;
 use super::wire::SharedErrand;
 use super::{Exports, Shared};
+use crate::member::MemberQuestion;
 use crate::slab::SlabKey;
 
 impl Exports {
@@ -19,6 +21,17 @@ impl Exports {
                 SharedErrand::Close(key) => end(self, key, shared),
                 SharedErrand::Deliver(key) => self.deliver(key),
             }
+        }
+    }
+
+    /// Answer the questions for members.
+    pub fn answer_questions(&mut self, shared: &Shared, ask: MemberQuestion<'_>) {
+        for key in std::mem::take(&mut self.askers) {
+            let Some(connection) = self.table.get_mut(key) else { continue };
+            let (offers, states, common) = (&self.offers, &mut self.states, &mut self.common);
+            let mut catalog = Catalog { offers, states, common, control: &shared.control, now: shared.now };
+            connection.output.append(|out| connection.wire.answer_questions(&mut catalog, ask, out));
+            self.mark_dirty(key);
         }
     }
 

@@ -10,6 +10,7 @@
 //! client than the limits allow.
 
 mod connection;
+mod content_extents;
 mod errands;
 mod held_answers;
 mod large_payloads;
@@ -118,6 +119,8 @@ pub struct Exports {
     tails: usize,
     /// Connections with something to send.
     dirty: Vec<SlabKey>,
+    /// Connections with questions for members.
+    askers: Vec<SlabKey>,
     /// Connections that must not read now.
     parked: Vec<SlabKey>,
     /// Connections whose clients have not chosen an export, oldest first, and when their time to choose ends.
@@ -172,6 +175,7 @@ impl Exports {
             inbox_used: 0,
             tails: 0,
             dirty: Vec::new(),
+            askers: Vec::new(),
             parked: Vec::new(),
             choosing: VecDeque::new(),
             look_at: None,
@@ -404,7 +408,7 @@ impl Exports {
     /// Does a connection wait for its turn to send?
     #[must_use]
     pub fn has_to_send(&self) -> bool {
-        !self.dirty.is_empty()
+        !self.dirty.is_empty() || !self.askers.is_empty()
     }
 
     fn mark_dirty(&mut self, key: SlabKey) {

@@ -129,9 +129,24 @@ impl Exports {
         let was_choosing = connection.role == ConnectionRole::Choosing;
         let (offers, states, common) = (&self.offers, &mut self.states, &mut self.common);
         let (at, end, size) = (start, start + filled, BatchSize::default());
-        let mut batch = Batch { key, inbox: &self.inbox, offers, states, common, at, end, keep: start, size, early: 0 };
+        let mut batch = Batch {
+            key,
+            inbox: &self.inbox,
+            offers,
+            states,
+            common,
+            at,
+            end,
+            keep: start,
+            size,
+            early: 0,
+            asks: false,
+        };
         let outcome = batch.take_requests(connection, shared);
-        let Batch { at, keep, size, early, .. } = batch;
+        let Batch { at, keep, size, early, asks, .. } = batch;
+        if asks {
+            self.askers.push(key);
+        }
         self.counters.early_bytes += early as u64;
         if connection.role != ConnectionRole::Choosing {
             self.round.note(size);
@@ -187,6 +202,8 @@ struct Batch<'a> {
     size: BatchSize,
     /// Payload bytes of streamed writes among them, which are copied.
     early: usize,
+    /// There is a question for members among them.
+    asks: bool,
 }
 
 impl Batch<'_> {
@@ -208,6 +225,10 @@ impl Batch<'_> {
                     self.take(connection, command, base, shared);
                 }
                 WireEvent::Answered(len) => self.count(len),
+                WireEvent::Question(len) => {
+                    self.count(len);
+                    self.asks = true;
+                }
                 WireEvent::Step => {}
                 WireEvent::Chosen(role) => {
                     connection.role = role;

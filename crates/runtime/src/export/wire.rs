@@ -28,6 +28,7 @@ use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Tag};
 
 use super::offers::{Catalog, Offer};
 use crate::host_requests::HostRequest;
+use crate::member::MemberQuestion;
 use crate::slab::SlabKey;
 use nbd::NbdWire;
 use nvme::{NvmeShared, NvmeWire};
@@ -144,6 +145,8 @@ pub enum WireEvent {
     Command(HostCommand),
     /// A request of this length that needs no engine; its answer is in the output.
     Answered(u64),
+    /// A request of this length for which members are asked: [`Wire::answer_questions`] answers it.
+    Question(u64),
     /// A step of the protocol without a request: an option, a refusal. An answer to it is in the output.
     Step,
     /// The client has chosen. All commands come after the choice.
@@ -341,6 +344,14 @@ impl Wire {
         match self {
             Self::Nbd(wire) => wire.open_bytes(),
             Self::Nvme(wire) => wire.open_bytes(),
+        }
+    }
+
+    /// Answer what members were to be asked for.
+    pub fn answer_questions(&mut self, catalog: &mut Catalog<'_>, ask: MemberQuestion<'_>, out: &mut Vec<u8>) {
+        match self {
+            Self::Nbd(wire) => wire.answer_questions(catalog, ask, out),
+            Self::Nvme(_) => {}
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod disk;
 mod foreign_signatures;
+mod known_content;
 mod open;
 mod overlay;
 pub mod paced;
@@ -19,6 +20,7 @@ mod spec;
 
 pub use disk::{drive_error, info as disk_info, operation, FailedCommand};
 pub use foreign_signatures::{Foreign, Signature, SignatureKind};
+pub use known_content::{KnownContent, MemberQuestion};
 pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, OpenedMember, Storage};
 pub use openraid_sys::DeviceNames;
 pub use overlay::Overlay;

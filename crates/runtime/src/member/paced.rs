@@ -16,6 +16,7 @@ use openraid_core::events::{DriveError, DriveInfo};
 use openraid_sys::{FramePool, MemberFile, MemberSlot, PoolRange};
 use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Instant, Nanos, Sectors, Tag};
 
+use super::known_content::KnownContent;
 use super::remote::EndedCommand;
 use super::sparse_memory::SparseMemory;
 use super::ModelSpec;
@@ -237,6 +238,15 @@ impl Paced {
     #[must_use]
     pub fn new(model: Box<dyn DriveTiming>, content: PacedContent) -> Self {
         Self { model, content, under: Vec::new(), ended: Vec::new(), lateness: Lateness::default() }
+    }
+
+    /// What is known of a range.
+    #[must_use]
+    pub fn known_content(&self, lba: DriveLba, len: Sectors) -> KnownContent {
+        match &self.content {
+            PacedContent::Memory(memory) => memory.known_content(lba, len),
+            PacedContent::File(_) => KnownContent::Unknown,
+        }
     }
 
     /// The kernel's name of its file.

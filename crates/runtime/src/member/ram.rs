@@ -1,5 +1,6 @@
 //! A member in memory: for tests, demonstrations and measurements. Its content ends with the process.
 
+use super::known_content::{of_blocks, KnownContent};
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
 use openraid_sys::{FramePool, PoolRange};
@@ -57,6 +58,17 @@ impl RamDisk {
         let start = lba.get().checked_mul(512)?;
         let end = start.checked_add(len.get())?;
         self.bytes.get_mut(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    /// What is known of a range, which the disk has.
+    #[must_use]
+    pub fn known_content(&self, lba: DriveLba, len: Sectors) -> KnownContent {
+        let is_zero = |block: u64| {
+            let start = index(block * 4096);
+            let end = self.bytes.len().min(start + 4096);
+            self.bytes.get(start..end).is_some_and(|block| block == &[0; 4096][..end - start])
+        };
+        of_blocks(lba.get(), len, is_zero)
     }
 
     /// Read a member that is not in service, for probing.

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use openraid_core::events::DriveError;
 use openraid_units::{Bytes, DriveLba, Sectors};
 
+use super::known_content::{of_blocks, KnownContent};
+
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 const PAGE_BYTES: usize = 4096;
@@ -72,6 +74,12 @@ impl SparseMemory {
                 bytes[from..from + part.len()].fill(0);
             }
         }
+    }
+
+    /// What is known of a range.
+    #[must_use]
+    pub fn known_content(&self, lba: DriveLba, len: Sectors) -> KnownContent {
+        of_blocks(lba.get(), len, |page| !self.pages.contains_key(&page))
     }
 
     /// The memory in use.

@@ -9,13 +9,15 @@ use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
 use openraid_core::occupancy::DriveLoad;
 use openraid_sys::{Completed, Epoll, Errno, FaultKind, FramePool, IoEngine, MemberSlot, PoolRange, PushError};
-use openraid_units::{DriveId, Instant, Tag};
+use openraid_units::{DriveId, DriveLba, Instant, Sectors, Tag};
 
 use crate::engine_access::Control;
 use crate::limits::BUSY_PAUSE;
 use crate::member::paced::{Lateness, Paced, PacedContent, Store};
 use crate::member::remote::{EndedCommand, Remote, RemoteNews, Surroundings};
-use crate::member::{self, DeviceNames, FailedCommand, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
+use crate::member::{
+    self, DeviceNames, FailedCommand, KnownContent, Medium, MemberSpec, OpenedMember, Overlay, RamDisk,
+};
 
 /// The token of a remote member's socket has this in its top byte.
 pub const REMOTE_CLASS: u64 = 3 << 56;
@@ -267,6 +269,16 @@ impl ShardDrives {
             let member = spec.text.clone();
             Some(DriveView { drive, member, info: *info, names, notes, lateness, trouble, is_back, load })
         })
+    }
+
+    /// What a drive knows of a range.
+    #[must_use]
+    pub fn known_content(&self, drive: DriveId, lba: DriveLba, len: Sectors) -> KnownContent {
+        match self.table[drive.index()].as_ref() {
+            Some(Drive { backend: DriveBackend::Ram(ram), overlay: None, .. }) => ram.known_content(lba, len),
+            Some(Drive { backend: DriveBackend::Paced(paced), overlay: None, .. }) => paced.known_content(lba, len),
+            _ => KnownContent::Unknown,
+        }
     }
 
     /// Begin a command of the engine; members in memory end it at once.

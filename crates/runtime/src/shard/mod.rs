@@ -403,6 +403,7 @@ impl Shard {
                 self.read_clock(Wait::UpTo(Nanos::ZERO));
                 continue;
             }
+            self.exports.answer_questions(&self.shared, &|drive, lba, len| self.drives.known_content(drive, lba, len));
             self.exports.end_round(&mut self.shared);
             self.exports.send(&mut self.shared);
             self.exports.resume(&mut self.shared);

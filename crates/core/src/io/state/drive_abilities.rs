@@ -12,4 +12,10 @@ impl Channels {
             self.get(member.drive()).is_some_and(|channel| channel.info().discard && channel.info().discard_zeroes)
         })
     }
+
+    /// Does every active member of a set write zeroes without data?
+    pub(crate) fn zeroes_fast(&self, set: &Set) -> bool {
+        let mut active = set.members().iter().filter(|member| member.is_active());
+        active.all(|member| self.get(member.drive()).is_some_and(|channel| channel.info().write_zeroes))
+    }
 }

@@ -27,9 +27,11 @@ use openraid_sys::PoolRange;
 use openraid_units::{ArrayId, Bytes, Tag};
 
 use super::{BytesDestination, CommandPayload, ConnectionRole, DataPart, Ending, HostCommand, WireEvent, WireStep};
+use crate::export::content_extents::{extents_of, ContentExtent};
 use crate::export::offers::{ArrayExtent, Catalog, Offer, RestReport};
 use crate::host_requests::{HostPayload, HostRequest};
 use crate::limits::{RECEIVE_BYTES_SCARCE, SMALL_REQUEST_BYTES_MAX};
+use crate::member::MemberQuestion;
 
 const _: () = assert!(RECEIVE_BYTES_SCARCE > INLINE_PAYLOAD_MAX as usize + REQUEST_BYTES);
 const _: () = assert!(SMALL_REQUEST_BYTES_MAX == INLINE_PAYLOAD_MAX as u64);
@@ -60,6 +62,8 @@ struct Serving {
     payload: Option<StreamedPayload>,
     /// The last request had such a payload. The next one probably will too.
     streams: bool,
+    /// Requests for block status that are not answered.
+    questions: Vec<NbdRequest>,
 }
 
 /// A large payload on its way from the socket.
@@ -105,7 +109,14 @@ impl NbdWire {
     fn serve(&mut self, session: NbdSession, catalog: &Catalog<'_>) -> WireEvent {
         let parser = Transmission::new(&session, PayloadTuning::default());
         let array = catalog.offers.list()[session.export].array;
-        self.phase = Phase::Serving(Box::new(Serving { session, parser, array, payload: None, streams: false }));
+        self.phase = Phase::Serving(Box::new(Serving {
+            session,
+            parser,
+            array,
+            payload: None,
+            streams: false,
+            questions: Vec::new(),
+        }));
         WireEvent::Chosen(ConnectionRole::Client(array))
     }
 
@@ -225,6 +236,16 @@ impl NbdWire {
         }
     }
 
+    /// Answer the requests for block status.
+    pub(super) fn answer_questions(&mut self, catalog: &mut Catalog<'_>, ask: MemberQuestion<'_>, out: &mut Vec<u8>) {
+        let serving = self.serving();
+        for request in std::mem::take(&mut serving.questions) {
+            let range = (request.offset.get(), request.length.get());
+            let content = extents_of(serving.array, range, catalog.control, ask);
+            push_extents((&content, catalog.extents(serving.array)), &serving.session, &request, out);
+        }
+    }
+
     fn serving(&mut self) -> &mut Serving {
         match &mut self.phase {
             Phase::Serving(serving) => serving,
@@ -280,10 +301,12 @@ impl Serving {
             NbdCommand::Write { fua } => RequestKind::Write { fua },
             NbdCommand::Flush => RequestKind::Flush,
             NbdCommand::Trim { fua } => RequestKind::Trim { fua },
-            NbdCommand::WriteZeroes { fua, no_hole, fast: false } => {
+            NbdCommand::WriteZeroes { fua, no_hole, fast }
+                if !fast || !fua && catalog.control.zeroes_are_fast(self.array) =>
+            {
                 RequestKind::WriteZeroes { fua, may_discard: !no_hole }
             }
-            NbdCommand::WriteZeroes { fast: true, .. } => {
+            NbdCommand::WriteZeroes { .. } => {
                 let why = "zeroes are written like data here";
                 self.session.push_failure(request.cookie, NbdError::NotSupported, why, out);
                 return WireEvent::Answered(request.length.get());
@@ -294,8 +317,8 @@ impl Serving {
                 return WireEvent::Answered(request.length.get());
             }
             NbdCommand::BlockStatus { .. } => {
-                push_extents(catalog.extents(self.array), &self.session, request, out);
-                return WireEvent::Answered(request.length.get());
+                self.questions.push(*request);
+                return WireEvent::Question(request.length.get());
             }
         };
         let (offset, len) = (request.offset, request.length.get());
@@ -331,20 +354,29 @@ fn failure(kind: RequestKind, status: ReplyStatus) -> Option<(NbdError, &'static
     })
 }
 
-/// Append the answer to a block status request. Everything is reported as allocated, because an array does not know
-/// holes.
-fn push_extents(state: ArrayExtent, session: &NbdSession, request: &NbdRequest, out: &mut Vec<u8>) {
+/// Append the answer to a block status request.
+fn push_extents(
+    (content, state): (&[ContentExtent], ArrayExtent),
+    session: &NbdSession,
+    request: &NbdRequest,
+    out: &mut Vec<u8>,
+) {
     let length = u32::try_from(request.length.get()).expect("a request has a 32-bit length");
     let count = session.contexts.iter().count();
     for (number, context) in session.contexts.iter().enumerate() {
         let last = number + 1 == count;
         match context {
-            MetaContext::Allocation => chunk_status(out, request, context, [StatusExtent { length, status: 0 }], last),
+            MetaContext::Allocation => chunk_status(out, request, context, content.iter().map(allocation), last),
             MetaContext::Degraded => {
                 chunk_status(out, request, context, degraded(state, request.offset.get(), length), last);
             }
         }
     }
+}
+
+fn allocation(extent: &ContentExtent) -> StatusExtent {
+    let length = u32::try_from(extent.len).expect("no more than a length");
+    StatusExtent { length, status: if extent.is_hole { StatusExtent::HOLE | StatusExtent::ZERO } else { 0 } }
 }
 
 /// The two extents of a range; one of them may be empty.
