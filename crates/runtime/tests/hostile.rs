@@ -6,11 +6,13 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use openraid_nbd::{Cookie, NbdCommand, NbdRequest};
+use openraid_sys::Socket;
 use openraid_units::{ArrayOffset, Bytes};
 use support::random::Random;
 use support::victim::{serve_if_victim, Victim};
@@ -235,6 +237,49 @@ fn many_small_answers_that_a_client_does_not_read_delay_no_other_client() {
             .collect();
         is_served(victim);
         drop(greedy);
+    });
+}
+
+/// A connection whose close waits for an hour, because its peer takes no data; and that peer.
+fn lingering() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut one = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
+    let (peer, _) = listener.accept().expect("the other end");
+    one.set_nonblocking(true).expect("it may be");
+    while one.write(&[0; 1 << 16]).is_ok() {}
+    let linger = libc::linger { l_onoff: 1, l_linger: 3600 };
+    let len = u32::try_from(size_of::<libc::linger>()).expect("small");
+    // SAFETY: reads one linger.
+    let set = unsafe {
+        libc::setsockopt(one.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), len)
+    };
+    assert_eq!(set, 0);
+    (one, peer)
+}
+
+#[test]
+fn files_that_clients_send_hold_up_no_other() {
+    bears("files_that_clients_send_hold_up_no_other", |victim| {
+        let mut peers = Vec::new();
+        // While the client negotiates, as a client of an array, and in the queue of a client that has broken the protocol.
+        let streams = [raw(victim), chosen(victim), raw(victim)];
+        victim.pause();
+        for (nth, stream) in streams.into_iter().enumerate() {
+            let socket = Socket::from(stream);
+            if nth == 2 {
+                socket.send_with_file(&[0xff; 64], None).expect("there is room");
+            }
+            let (file, peer) = lingering();
+            let bytes = if nth == 1 { head(READ, 0, 4096) } else { vec![0; 3] };
+            socket.send_with_file(&bytes, Some(file.as_fd())).expect("there is room");
+            peers.push(peer);
+            // The server has the only copies.
+            drop(file);
+        }
+        victim.go_on();
+        is_served(victim);
+        // Then the closes end.
+        drop(peers);
     });
 }
 

@@ -24,6 +24,7 @@ mod address_reuse;
 mod blocking_threads;
 mod buffer;
 pub mod clock;
+mod closing_thread;
 mod command;
 mod commands_in_flight;
 mod descriptors;

@@ -4,6 +4,7 @@
 //! Every call does at most one system call and never waits. A fault of the network is an error value. If the peer
 //! closes the connection, the result is [`Progress::Closed`], not an error.
 
+use crate::closing_thread::{close_elsewhere, is_late};
 use crate::ending_processes::is_ending;
 use crate::errno::{check, check_size, Errno};
 use crate::frame_pool::{FramePool, PoolRange};
@@ -284,6 +285,9 @@ impl Listener {
     /// # Errors
     /// The kernel's error: the listener itself cannot be used any more.
     pub fn accept(&self) -> Result<Accepted, Errno> {
+        if is_late() && self.tcp_address().is_none() {
+            return Ok(Accepted::Exhausted(Errno(libc::EMFILE)));
+        }
         for _ in 0..FAILED_ACCEPTS_MAX {
             let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
             // SAFETY: no address is requested, so none is written.
@@ -326,8 +330,19 @@ impl Drop for SocketFile {
 /// A connection, non-blocking.
 #[derive(Debug)]
 pub struct Socket {
-    fd: OwnedFd,
+    /// There until the end.
+    fd: Option<OwnedFd>,
     peer: Peer,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.is_unix() {
+            // The other side sees the end now, and data that were sent before it.
+            self.shut_down();
+            self.fd.take().into_iter().for_each(close_elsewhere);
+        }
+    }
 }
 
 impl Socket {
@@ -342,7 +357,7 @@ impl Socket {
             let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
             let _ = notice_silence(&fd);
         }
-        Self { fd, peer }
+        Self { fd: Some(fd), peer }
     }
 
     /// Begins to connect to a TCP address. Wait until the socket is writable, then call [`Socket::connected`].
@@ -359,7 +374,7 @@ impl Socket {
             Err(error) => return Err(fail("connect", error)),
         }
         let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
-        Ok(Self { fd, peer: Peer::Tcp(address) })
+        Ok(Self { fd: Some(fd), peer: Peer::Tcp(address) })
     }
 
     /// Connects to a unix socket; [`Socket::connected`] is true at once.
@@ -376,6 +391,15 @@ impl Socket {
         Ok(Self::of(fd))
     }
 
+    fn fd(&self) -> &OwnedFd {
+        self.fd.as_ref().expect("there until the end")
+    }
+
+    /// Can the peer send files?
+    fn is_unix(&self) -> bool {
+        !matches!(self.peer, Peer::Tcp(_))
+    }
+
     /// Has the connection attempt succeeded? `Ok(false)` while it continues.
     ///
     /// # Errors
@@ -386,7 +410,7 @@ impl Socket {
         // SAFETY: fills one int.
         let returned = unsafe {
             libc::getsockopt(
-                self.fd.as_raw_fd(),
+                self.fd().as_raw_fd(),
                 libc::SOL_SOCKET,
                 libc::SO_ERROR,
                 (&raw mut error).cast(),
@@ -400,7 +424,7 @@ impl Socket {
         let mut raw = MaybeUninit::<libc::sockaddr_storage>::uninit();
         let mut len = socklen(size_of::<libc::sockaddr_storage>());
         // SAFETY: `raw` has room for `len` bytes.
-        match check(unsafe { libc::getpeername(self.fd.as_raw_fd(), raw.as_mut_ptr().cast(), &raw mut len) }) {
+        match check(unsafe { libc::getpeername(self.fd().as_raw_fd(), raw.as_mut_ptr().cast(), &raw mut len) }) {
             Ok(_) => Ok(true),
             Err(Errno(libc::ENOTCONN)) => Ok(false),
             Err(error) => Err(error),
@@ -410,7 +434,7 @@ impl Socket {
     /// The TCP address of this side; `None` for a unix socket.
     #[must_use]
     pub fn local_address(&self) -> Option<SocketAddr> {
-        address_of(&self.fd, libc::getsockname)
+        address_of(self.fd(), libc::getsockname)
     }
 
     /// The other side.
@@ -425,8 +449,8 @@ impl Socket {
     /// The kernel's error; the socket is unchanged.
     pub fn set_buffers(&self, receive: u32, send: u32) -> Result<(), Errno> {
         let size = |bytes| libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-        set(&self.fd, libc::SOL_SOCKET, libc::SO_RCVBUF, size(receive))?;
-        set(&self.fd, libc::SOL_SOCKET, libc::SO_SNDBUF, size(send))
+        set(self.fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, size(receive))?;
+        set(self.fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, size(send))
     }
 
     /// Receives the available bytes, at most the length of `into`, which must not be empty.
@@ -435,10 +459,13 @@ impl Socket {
     /// The kernel's error.
     pub fn receive(&self, into: &mut [u8]) -> Result<Progress, Errno> {
         assert!(!into.is_empty(), "bug: receiving into nothing would look like the end of the stream");
+        if self.is_unix() {
+            return self.receive_without_files(into);
+        }
         loop {
             // SAFETY: `into` is a writable slice of the length that is passed.
             let received =
-                unsafe { libc::recv(self.fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), libc::MSG_DONTWAIT) };
+                unsafe { libc::recv(self.fd().as_raw_fd(), into.as_mut_ptr().cast(), into.len(), libc::MSG_DONTWAIT) };
             match check_size(received) {
                 Ok(0) => return Ok(Progress::Closed),
                 Ok(bytes) => return Ok(Progress::Bytes(bytes)),
@@ -495,7 +522,7 @@ impl Socket {
         loop {
             // SAFETY: the first `count` vectors were written and point to slices that the caller still borrows.
             let sent = unsafe {
-                libc::sendmsg(self.fd.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+                libc::sendmsg(self.fd().as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
             };
             match check_size(sent) {
                 Ok(bytes) => return Ok(Progress::Bytes(bytes)),
@@ -509,13 +536,13 @@ impl Socket {
     pub fn finish_sending(&self) {
         // The only errors say that the connection is gone, which the next receive says too.
         // SAFETY: no memory involved.
-        let _ = unsafe { libc::shutdown(self.fd.as_raw_fd(), libc::SHUT_WR) };
+        let _ = unsafe { libc::shutdown(self.fd().as_raw_fd(), libc::SHUT_WR) };
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.fd().as_fd()
     }
 }
 
@@ -575,7 +602,7 @@ fn notice_silence(fd: &OwnedFd) -> Result<(), Errno> {
 
 /// The server at the other end of a unix socket.
 fn holder(socket: &Socket) -> Holder {
-    match unix_peer(&socket.fd) {
+    match unix_peer(socket.fd()) {
         Peer::Unix { process: 0, .. } | Peer::Tcp(_) | Peer::Unknown => Holder::Unknown,
         Peer::Unix { process, .. } if is_ending(process) => Holder::Leaving(process),
         Peer::Unix { process, .. } => Holder::Running(process),

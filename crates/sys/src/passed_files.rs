@@ -1,5 +1,6 @@
 //! Files that come and go with bytes on a unix socket.
 
+use crate::closing_thread::close_elsewhere;
 use crate::errno::{check_size, Errno};
 use crate::inherited_sockets::option;
 use crate::net::{stopped, Progress, Socket};
@@ -49,7 +50,7 @@ impl Socket {
     /// The kernel's error.
     pub fn receive_with_files(&self, into: &mut [u8], files: &mut Vec<OwnedFd>) -> Result<Progress, Errno> {
         assert!(!into.is_empty(), "bug: receiving into nothing would look like the end of the stream");
-        let mut control: ControlRoom = [0; 129];
+        let mut control = MaybeUninit::<ControlRoom>::uninit();
         let mut vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         loop {
             let mut message = message_of(&mut vector);
@@ -68,6 +69,17 @@ impl Socket {
                 Ok(bytes) => Progress::Bytes(bytes),
             });
         }
+    }
+
+    /// As [`Socket::receive`] on a unix socket. A peer that sends files has no reason to, and is closed with them elsewhere.
+    pub(crate) fn receive_without_files(&self, into: &mut [u8]) -> Result<Progress, Errno> {
+        let mut files = Vec::new();
+        let progress = self.receive_with_files(into, &mut files)?;
+        if files.is_empty() {
+            return Ok(progress);
+        }
+        files.into_iter().for_each(close_elsewhere);
+        Ok(Progress::Closed)
     }
 
     /// Sends bytes, with a file if there is one, which goes with the first of them.

@@ -74,6 +74,22 @@ impl Victim {
         Client::connect(&uri(&self.socket(), "disk").parse().expect("an address"), true, &[]).expect("a connection")
     }
 
+    /// Stop the process.
+    pub fn pause(&self) {
+        self.signal(libc::SIGSTOP);
+    }
+
+    /// Let a stopped process run.
+    pub fn go_on(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        let process = libc::pid_t::try_from(self.child.id()).expect("a process");
+        // SAFETY: no memory involved; the child was not waited for.
+        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+    }
+
     /// Resident memory in KiB.
     pub fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
