@@ -211,7 +211,7 @@ impl Control {
         self.controller.status(array)
     }
 
-    /// Where members have the content of an array: see [`Controller::content_places`].
+    /// The places of an array's content: see [`Controller::content_places`].
     #[must_use]
     pub fn content_places(&self, array: ArrayId, at: Sectors, len: Sectors) -> ContentPlaces {
         self.controller.content_places(array, at, len)

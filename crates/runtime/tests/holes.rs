@@ -134,7 +134,7 @@ fn data_of_a_missing_member_are_no_hole_and_the_rest_is_told() {
     (0..8).for_each(|_| disk.change());
     let (map, zero) = (disk.map(), disk.zero_blocks());
     let [told, there] = [map, zero].map(|blocks| blocks.iter().filter(|is_hole| **is_hole).count());
-    // Of a stripe of three columns one is lost, or none where the parity is.
+    // A stripe has three columns, and one of them is lost, or the parity is.
     assert!(told * 8 > there * 5 && told < there, "{told} of {there} blocks");
     disk.client.disconnect();
 }

@@ -1,4 +1,4 @@
-//! A thread that closes what a client of a unix socket may have filled with files.
+//! A thread that closes sockets of clients that may have sent files, and these files.
 //!
 //! A client can send any open file with its bytes. The close of a socket with linger, or of a file whose file system waits, may take
 //! as long as that client likes, and the kernel closes such files with the socket in whose queue they are. A loop must never wait
@@ -36,7 +36,7 @@ pub fn close_elsewhere(file: OwnedFd) {
     }
 }
 
-/// Do so many descriptors wait that no more should come?
+/// Do too many descriptors wait for their close?
 pub fn is_late() -> bool {
     UNCLOSED.load(Ordering::Relaxed) >= UNCLOSED_MAX
 }

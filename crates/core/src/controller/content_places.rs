@@ -1,4 +1,4 @@
-//! Where members have the content of an array, for drivers that know more of their members than the engine: holes in them.
+//! The places of an array's content on its members, for drivers that know more of members than the engine does: holes in them.
 
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 

@@ -240,7 +240,7 @@ impl Paced {
         Self { model, content, under: Vec::new(), ended: Vec::new(), lateness: Lateness::default() }
     }
 
-    /// What is known of a range.
+    /// The known content of a range.
     #[must_use]
     pub fn known_content(&self, lba: DriveLba, len: Sectors) -> KnownContent {
         match &self.content {

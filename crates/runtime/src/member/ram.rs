@@ -60,7 +60,7 @@ impl RamDisk {
         self.bytes.get_mut(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// What is known of a range, which the disk has.
+    /// The content of a range, which the disk has.
     #[must_use]
     pub fn known_content(&self, lba: DriveLba, len: Sectors) -> KnownContent {
         let is_zero = |block: u64| {

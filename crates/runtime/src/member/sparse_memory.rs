@@ -76,7 +76,7 @@ impl SparseMemory {
         }
     }
 
-    /// What is known of a range.
+    /// The known content of a range.
     #[must_use]
     pub fn known_content(&self, lba: DriveLba, len: Sectors) -> KnownContent {
         of_blocks(lba.get(), len, |page| !self.pages.contains_key(&page))
