@@ -37,8 +37,10 @@ struct ChainSpan {
 /// The ranges of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Chain {
-    readable: Vec<ChainSpan>,
-    writable: Vec<ChainSpan>,
+    /// The readable ones, then the writable ones.
+    spans: Vec<ChainSpan>,
+    /// Number of the readable ones.
+    readable: usize,
     readable_bytes: u64,
     writable_bytes: u64,
 }
@@ -94,14 +96,24 @@ impl Chain {
     }
 
     fn add(&mut self, span: ChainSpan, is_writable: bool) -> Result<(), RingFault> {
-        let (spans, bytes) = match is_writable {
-            true => (&mut self.writable, &mut self.writable_bytes),
-            false if self.writable.is_empty() => (&mut self.readable, &mut self.readable_bytes),
+        let bytes = match is_writable {
+            true => &mut self.writable_bytes,
+            false if self.spans.len() == self.readable => {
+                self.readable += 1;
+                &mut self.readable_bytes
+            }
             false => return Err(RingFault::Order),
         };
-        spans.push(span);
         *bytes += u64::from(span.len);
+        self.spans.push(span);
         Ok(())
+    }
+
+    fn readable(&self) -> &[ChainSpan] {
+        &self.spans[..self.readable]
+    }
+    fn writable(&self) -> &[ChainSpan] {
+        &self.spans[self.readable..]
     }
 
     pub fn readable_bytes(&self) -> u64 {
@@ -114,8 +126,8 @@ impl Chain {
     /// The ranges of the payload: how many, and the length of the longest. It is between `head` readable bytes and `tail` writable
     /// ones, which have to be there.
     pub fn payload_ranges(&self, head: u64, tail: u64) -> (usize, usize) {
-        let readable = parts(&self.readable, head, self.readable_bytes - head);
-        let all = readable.chain(parts(&self.writable, 0, self.writable_bytes - tail));
+        let readable = parts(self.readable(), head, self.readable_bytes - head);
+        let all = readable.chain(parts(self.writable(), 0, self.writable_bytes - tail));
         all.fold((0, 0), |(count, longest), (_, len)| (count + 1, longest.max(len)))
     }
 
@@ -126,7 +138,7 @@ impl Chain {
         first: u64,
         mut into: &mut [u8],
     ) -> Result<(), RingFault> {
-        for (at, len) in parts(&self.readable, first, into.len() as u64) {
+        for (at, len) in parts(self.readable(), first, into.len() as u64) {
             let (now, rest) = into.split_at_mut(len);
             memory.read(at, now)?;
             into = rest;
@@ -137,7 +149,7 @@ impl Chain {
 
     /// Copy bytes into the writable part, from byte `first` on. There has to be room.
     pub fn write<M: SharedBytes>(&self, memory: &GuestMemory<M>, first: u64, mut from: &[u8]) -> Result<(), RingFault> {
-        for (at, len) in parts(&self.writable, first, from.len() as u64) {
+        for (at, len) in parts(self.writable(), first, from.len() as u64) {
             let (now, rest) = from.split_at(len);
             memory.write(at, now)?;
             from = rest;
