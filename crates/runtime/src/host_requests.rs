@@ -79,6 +79,7 @@ impl Hosts {
     }
 
     /// Add a request.
+    #[inline(always)]
     pub fn insert(&mut self, host: HostRequest) -> SlabKey {
         let inbox = matches!(host.payload, HostPayload::Inbox(_));
         if let HostPayload::Stash(bytes) = &host.payload {
@@ -107,7 +108,7 @@ impl Hosts {
     ///
     /// # Panics
     /// As [`Hosts::get`].
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, token: Token) -> HostRequest {
         let Some(host) = self.table.remove(SlabKey::from_token(token)) else {
             panic!("bug: {token:?} is not a request of a host")

@@ -75,12 +75,18 @@ impl<T> GrowingSlab<T> {
     ///
     /// # Panics
     /// There are 2^32 entries.
+    #[inline(always)]
     pub fn insert(&mut self, value: T) -> SlabKey {
+        let Some(index) = self.free.pop() else { return self.grow(value) };
+        let entry = &mut self.entries[index as usize];
+        entry.value = Some(value);
+        SlabKey { index, generation: entry.generation }
+    }
+
+    #[cold]
+    fn grow(&mut self, value: T) -> SlabKey {
         let key = self.next_key();
-        match self.free.pop() {
-            Some(index) => self.entries[index as usize].value = Some(value),
-            None => self.entries.push(Entry { generation: 0, value: Some(value) }),
-        }
+        self.entries.push(Entry { generation: 0, value: Some(value) });
         key
     }
 

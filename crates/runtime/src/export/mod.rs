@@ -400,7 +400,7 @@ impl Exports {
     }
 
     /// May requests of this connection be read now?
-    #[inline]
+    #[inline(always)]
     fn may_read(connection: &Connection, shared: &Shared) -> bool {
         connection.may_take() && (shared.is_open() || !connection.needs_engine()) || connection.must_take()
     }

@@ -82,7 +82,7 @@ impl Exports {
         let sent =
             SentTransfer { tag: transfer.tag, len: gathered.len() as u64 + range.len.get(), last: transfer.last };
         output.frames(range, sent);
-        if let Some(part) = announced {
+        if let Some(part) = announced.filter(|_| wire.has_data_tails()) {
             output.append(|out| wire.data_tail(host, part, shared.pool.slice(range), out));
         }
         if transfer.last {

@@ -320,6 +320,13 @@ impl Wire {
         }
     }
 
+    /// Does something follow the data of a part?
+    #[must_use]
+    #[inline]
+    pub const fn has_data_tails(&self) -> bool {
+        matches!(self, Self::Nvme(_))
+    }
+
     /// Append what follows the data of a part.
     #[inline]
     pub fn data_tail(&mut self, host: &HostRequest, part: DataPart, data: &[u8], out: &mut Vec<u8>) {
