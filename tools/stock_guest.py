@@ -115,6 +115,13 @@ def read(log):
         return file.read().replace("\r", "")
 
 
+def pauses(text):
+    """Of the longest requests, as many as there were kills: the shortest of the longest tenth, of the longer half, and of nine tenths, in ms."""
+    found = re.search(r"(?m)^PAUSES ([\d ]+)$", text)
+    longest = [int(word) for word in found[1].split()] if found else []
+    return [longest[len(longest) * part // 10] for part in (1, 5, 9)] if longest else []
+
+
 def command(log, places, more):
     """The words that boot a kernel and initramfs with further arguments of QEMU. The console goes to the log, without what an older guest has said."""
     if os.path.exists(log):
