@@ -295,7 +295,7 @@ settings! {
     /// [`MirrorRead::TwinStor`]: does a sequential stream count from its beginning? Otherwise only the data that hosts
     /// have requested at once counts, and also for [`MirrorRead::LeastPending`].
     split_streams: bool = true, "split-streams", Switch("on", "off"), Copies,
-        "on: split-above applies to the length of a sequential stream; off: only to data that is requested at once";
+        "on: split-above counts the length of a sequential stream; off: only its data that waits for an answer";
     /// Are commands that wait for a rotating drive chosen by position? Otherwise they are issued in order of arrival.
     sorting: bool = true, "sorting", Switch("on", "off"), Nothing,
         "whether commands that wait for a rotating drive are sorted by position";
