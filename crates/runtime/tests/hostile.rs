@@ -7,13 +7,14 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use openraid_nbd::{Cookie, NbdCommand, NbdRequest};
 use openraid_sys::Socket;
 use openraid_units::{ArrayOffset, Bytes};
+use socket2::SockRef;
 use support::random::Random;
 use support::victim::{serve_if_victim, Victim};
 
@@ -247,13 +248,7 @@ fn lingering() -> (TcpStream, TcpStream) {
     let (peer, _) = listener.accept().expect("the other end");
     one.set_nonblocking(true).expect("it may be");
     while one.write(&[0; 1 << 16]).is_ok() {}
-    let linger = libc::linger { l_onoff: 1, l_linger: 3600 };
-    let len = u32::try_from(size_of::<libc::linger>()).expect("small");
-    // SAFETY: reads one linger.
-    let set = unsafe {
-        libc::setsockopt(one.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), len)
-    };
-    assert_eq!(set, 0);
+    SockRef::from(&one).set_linger(Some(Duration::from_secs(3600))).expect("it may be");
     (one, peer)
 }
 

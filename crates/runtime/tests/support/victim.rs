@@ -76,18 +76,17 @@ impl Victim {
 
     /// Stop the process.
     pub fn pause(&self) {
-        self.signal(libc::SIGSTOP);
+        self.signal("-STOP");
     }
 
     /// Let a stopped process run.
     pub fn go_on(&self) {
-        self.signal(libc::SIGCONT);
+        self.signal("-CONT");
     }
 
-    fn signal(&self, signal: libc::c_int) {
-        let process = libc::pid_t::try_from(self.child.id()).expect("a process");
-        // SAFETY: no memory involved; the child was not waited for.
-        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().expect("procps");
+        assert!(sent.success());
     }
 
     /// Resident memory in KiB.
