@@ -24,9 +24,20 @@ pub fn is_inside() -> bool {
 }
 
 /// This user may not take a step of this test (`why`): run the test in the guest, by its name. Without the packages of the guest a
-/// message says that it did not run.
+/// message says that it did not run. The guest's md has no RAID 6.
 #[track_caller]
 pub fn rerun(test: &str, why: &str) {
+    run_inside(test, why, &["--no-raid6"]);
+}
+
+/// The same in a guest whose md has RAID 6.
+#[track_caller]
+pub fn rerun_with_raid6(test: &str, why: &str) {
+    run_inside(test, why, &[]);
+}
+
+#[track_caller]
+fn run_inside(test: &str, why: &str, options: &[&str]) {
     assert!(!is_inside(), "{test}: {why}, in the guest neither");
     for program in ["linux.uml", "mdadm"] {
         if !installed(program) {
@@ -40,7 +51,7 @@ pub fn rerun(test: &str, why: &str) {
     let program = std::env::current_exe().expect("the test program has a path");
     let job = format!("{INSIDE}=yes '{}' --exact {test} --nocapture --test-threads 1", program.display());
     let mut command = Command::new(guest_program());
-    command.args(["--timeout", "600", "--no-raid6", "--", &job]).stdin(Stdio::null());
+    command.args(["--timeout", "600"]).args(options).args(["--", &job]).stdin(Stdio::null());
     let output = command.output().expect("the guest's program starts");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && printed.contains("test result: ok. 1 passed"), "{test}: {printed}");
