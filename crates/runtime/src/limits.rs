@@ -104,10 +104,9 @@ pub const GATHERED_READ_BYTES_MAX: u64 = 256 << 10;
 /// Size of the kernel's buffers requested for each socket, in both directions. The kernel may give less.
 pub const SOCKET_BUFFER_BYTES: u32 = 1 << 20;
 
-/// Maximum number of parts of an array that an answer to such a request describes, and of sectors that are searched for zeroes: 1 MiB
-/// is compared in less than 100 us.
+/// Maximum number of parts of an array in an answer to a request for block status.
 pub const STATUS_PARTS_MAX: usize = 128;
-/// See [`STATUS_PARTS_MAX`].
+/// Maximum number of sectors that are searched for zeroes for such an answer: 1 MiB is compared in less than 100 us.
 pub const STATUS_SEARCH_MAX: Sectors = Sectors(2048);
 /// Maximum age of a status that answers a client's request for block status.
 pub const STATUS_AGE_MAX: Nanos = Nanos::from_millis(100);
