@@ -10,6 +10,8 @@ use crate::tidy::tidy;
 
 /// Tells tests that the packages of foreign programs are installed, so that none may skip itself.
 const REQUIRE_PEERS: (&str, &str) = ("OPENRAID_REQUIRE_PEERS", "1");
+/// Room for the frames of code that is not optimised, on the stack of each test's thread.
+const STACK: (&str, &str) = ("RUST_MIN_STACK", "4194304");
 /// Tells tests that take a slice of their cases to take all.
 const SOAK: (&str, &str) = ("OPENRAID_SOAK", "1");
 /// How many mutated NBD sessions a soak has, of each side.
@@ -89,7 +91,7 @@ fn tests() -> Outcome {
         started_by_tests: programs_of_workspace()?,
         after_build: Vec::new(),
     };
-    run_programs(work, &[REQUIRE_PEERS])
+    run_programs(work, &[REQUIRE_PEERS, STACK])
 }
 
 /// The names of all programs that are no tests.

@@ -70,12 +70,12 @@ pub fn nice(by: &str, program: &Path) -> Command {
     command
 }
 
-/// The environment in which cargo builds the packages of the workspace by clippy's driver: a compiler that judges what it compiles.
-/// Two builds share their files only if both have it, or neither.
-pub fn judging() -> [(&'static str, PathBuf); 1] {
+/// The environment in which cargo builds the packages of the workspace by clippy's driver, a compiler that judges what it compiles;
+/// `tools/judge` starts it. Two builds share their files only if both have it, or neither.
+pub fn judging() -> [(&'static str, PathBuf); 2] {
     let next_to_cargo = cargo_program().with_file_name("clippy-driver");
     let driver = if next_to_cargo.exists() { next_to_cargo } else { "clippy-driver".into() };
-    [("RUSTC_WORKSPACE_WRAPPER", driver)]
+    [("RUSTC_WORKSPACE_WRAPPER", root().join("tools/judge")), ("CLIPPY_DRIVER", driver)]
 }
 
 /// Take each of cargo's messages about a build as it comes. Messages for a person are shown. A message that is not taken ends the

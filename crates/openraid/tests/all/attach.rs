@@ -17,7 +17,7 @@ refused() {
 connected() { { ls -d /sys/block/nbd*/pid 2>/dev/null || true; } | wc -l; }
 keeper() { pgrep -f 'attach --keep' | head -1 || true; }
 kept() { "$openraid" attach --json | grep -c '"kept":true' || true; }
-reach() { local n=0; until "$@"; do n=$((n + 1)); [ "$n" -lt 600 ] || { echo "never: $*"; false; }; pause 0.05; done; }
+reach() { local n=0; until "$@"; do n=$((n + 1)); [ "$n" -lt 200 ] || { echo "never: $*"; false; }; pause 0.3; done; }
 none_kept() { [ -z "$(keeper)" ]; }
 is_kept() { [ "$(kept)" = 1 ]; }
 "#;
@@ -46,7 +46,7 @@ mount /dev/openraid/data /mnt
 refused 65 'mounted on /mnt (umount /mnt); end that first' "$openraid" detach data
 "$openraid" attach | grep 'mounted on /mnt'
 for kill in $(seq KILLS); do
-    (while [ ! -e /run/enough ]; do cp /sbin/mdadm "/mnt/$kill"; sync -f /mnt; done) & writer=$!
+    (while [ ! -e /run/enough ]; do cp /sbin/mdadm "/mnt/$kill"; sync -f /mnt; pause 0.1; done) & writer=$!
     pause 0.4
     if [ $((kill % 2)) = 0 ]; then
         # A new keeper has no copy of the socket.

@@ -91,7 +91,11 @@ impl Array {
 }
 
 fn payload(at: u64, len: u64) -> Vec<u8> {
-    (at / 512..(at + len) / 512).flat_map(|sector| [sector.to_le_bytes(); 64]).flatten().collect()
+    let mut bytes = Vec::with_capacity(len.try_into().expect("a request fits memory"));
+    for sector in at / 512..(at + len) / 512 {
+        bytes.extend_from_slice(&sector.to_le_bytes().repeat(64));
+    }
+    bytes
 }
 
 /// Write at these places, in order, with `depth` requests at once.
