@@ -56,7 +56,11 @@ impl SlotMembers {
     /// Both, the member first.
     #[inline(always)]
     pub(crate) fn each(self) -> impl Iterator<Item = u32> {
-        self.member.into_iter().chain(self.replacement)
+        let (mut next, mut last) = (self.member, self.replacement);
+        if next.is_none() {
+            (next, last) = (last, None);
+        }
+        core::iter::from_fn(move || core::mem::replace(&mut next, last.take()))
     }
 
     /// Set the member.
@@ -548,8 +552,7 @@ impl Set {
 
     /// Is some of its data unavailable?
     pub(crate) fn is_lost(&self) -> bool {
-        let missing = self.missing();
-        self.life == Life::Failed || !(missing.is_empty() || self.shape.survives(missing, self.joined))
+        self.life == Life::Failed || !(self.is_whole || self.shape.survives(self.missing(), self.joined))
     }
 
     /// Does a bad-block log on disk lack a range that must not be used for recovery?

@@ -2,7 +2,6 @@
 
 use crate::actions::Actions;
 use crate::controller::Controller;
-use crate::io::state::op::Op;
 use crate::requests::piece::Cached;
 use openraid_units::SetId;
 
@@ -21,9 +20,8 @@ impl Controller {
             if wants && (!self.split_once(index, actions) || !self.requests.is_split(index)) {
                 return true;
             }
-            self.requests.end_splitting(index);
             // As long as it has operations there is nothing to check, and the next piece has its turn at once.
-            if !self.requests.piece(index).has_ops() {
+            if !self.requests.end_splitting(index) {
                 self.check_piece(index, actions);
                 return true;
             }
@@ -77,7 +75,7 @@ impl Controller {
             }
         }
         match self.requests.next_extent_op(index, &self.sets, set, (set_lba, len), is_read) {
-            Some(op) => self.start_piece_op(index, op),
+            Some(op) => self.start_op(op),
             // Its first row is made at once, unless a changed set comes first.
             None if !self.sets.has_news() => _ = self.make_row_op(index),
             None => {}
@@ -100,14 +98,7 @@ impl Controller {
     #[inline(always)]
     fn make_row_op(&mut self, index: u32) -> bool {
         let Some(op) = self.requests.next_row_op(index, &self.sets) else { return false };
-        self.start_piece_op(index, op);
-        true
-    }
-
-    /// Start an operation of a piece.
-    #[inline(always)]
-    fn start_piece_op(&mut self, piece: u32, op: Op) {
-        self.requests.piece_mut(piece).begin_op();
         self.start_op(op);
+        true
     }
 }

@@ -26,11 +26,13 @@ impl Requests {
         self.queues.first_splitting()
     }
 
-    /// The first of the pieces that need operations needs no more.
+    /// The first of the pieces that need operations needs no more; true if it has operations.
     #[inline(always)]
-    pub(crate) fn end_splitting(&mut self, piece: u32) {
-        self.pieces[piece].leave_queue();
+    pub(crate) fn end_splitting(&mut self, piece: u32) -> bool {
         self.queues.pop_splitting();
+        let piece = &mut self.pieces[piece];
+        piece.leave_queue();
+        piece.has_ops()
     }
 
     /// The first of the pieces that need operations waits for something: it leaves the queue.

@@ -14,7 +14,7 @@ use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::events::{BlockRequest, RequestKind};
-use crate::frames::{Frames, Run};
+use crate::frames::Frames;
 use crate::requests::piece::{Cut, Piece, PieceData, Reading};
 use crate::requests::request::{check_range, Request};
 use crate::requests::Requests;
@@ -93,43 +93,37 @@ impl Requests {
     #[inline(always)]
     pub(crate) fn cut_next(&mut self, arrays: &Arrays, host: &mut Frames) -> NextPiece {
         let Some(index) = self.wanting.front() else { return NextPiece::None };
-        if self.table[index].has_enough_pieces() {
+        let request = &self.table[index];
+        if request.has_enough_pieces() {
             self.wanting.pop();
             self.table[index].end_to_want();
             return NextPiece::HasEnough;
         }
-        let Some((len, run)) = self.take_frames(index, arrays, host) else { return NextPiece::Starves(index) };
+        let array = arrays.get(request.array());
+        let block = array.block().bytes();
+        let (mut len, frames) = request.next_piece(block, array.piece(), self.range_piece_max);
+        let mut run = None;
+        if frames > 0 {
+            run = host.take(frames);
+            if run.is_none() {
+                let Some(left) = self.take_what_is_left(index, array, host) else { return NextPiece::Starves(index) };
+                (len, run) = (left.0, Some(left.1));
+            }
+        }
         if self.pieces.room() == 0 {
             if let Some(run) = run {
                 host.release(run);
             }
             return NextPiece::None;
         }
-        let entry = &mut self.table[index];
-        let block = arrays.get(entry.array()).block().bytes();
-        let way = if entry.is_read() { PieceData::READ } else { PieceData::WRITE };
-        let start = entry.next_start();
-        let cut = Cut { start, offset: entry.cut_piece(len), len };
-        if entry.leave_if_cut() {
+        let request = &mut self.table[index];
+        let data = if request.is_read() { PieceData::READ } else { PieceData::WRITE };
+        let start = request.next_start();
+        let cut = Cut { start, offset: request.cut_piece(len), len };
+        if request.leave_if_cut() {
             self.wanting.pop();
         }
-        NextPiece::Made(self.pieces.put(Piece::cut(index, cut, block, run, way)).index)
-    }
-
-    /// Length of the next piece of a request, and its frames, if it needs some. `None` if it must wait for them.
-    #[inline(always)]
-    fn take_frames(&mut self, index: u32, arrays: &Arrays, host: &mut Frames) -> Option<(u64, Option<Run>)> {
-        let request = &self.table[index];
-        let array = arrays.get(request.array());
-        let (len, frames) = request.next_piece(array.block().bytes(), array.piece(), self.range_piece_max);
-        if frames == 0 {
-            return Some((len, None));
-        }
-        if let Some(run) = host.take(frames) {
-            return Some((len, Some(run)));
-        }
-        let (less, run) = self.take_what_is_left(index, array, host)?;
-        Some((less, Some(run)))
+        NextPiece::Made(self.pieces.put(Piece::cut(index, cut, block, run, data)).index)
     }
 
     /// An operation of a piece ended; true if it was the last one in work.

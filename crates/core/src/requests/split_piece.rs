@@ -18,6 +18,7 @@ use crate::io::state::op::{Edges, HostRange, Op, OpPayload};
 use crate::io::state::search::Part;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS, ZERO_SECTORS};
 use crate::requests::piece::{Piece, Reading, RowProgress};
+use crate::requests::request::Request;
 use crate::requests::Requests;
 
 impl Requests {
@@ -59,7 +60,10 @@ impl Requests {
         let parity = sets.get(set).shape().parity(side);
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
-        Some(self.piece_op(index, set, HostRange::Rows(rows), (from, end)).in_epoch(epoch))
+        let piece = &mut self.pieces[index];
+        piece.begin_op();
+        let request = &self.table[piece.request()];
+        Some(piece_op((index, piece, request), set, HostRange::Rows(rows), (from, end)).in_epoch(epoch))
     }
 
     /// The next operation on `len` sectors of one side of a set from `at`, the position of the piece's `split`; advances `split`. If
@@ -74,55 +78,54 @@ impl Requests {
         is_read: bool,
     ) -> Option<Op> {
         let set = sets.get(set_id);
-        let from = self.pieces[index].split();
-        let block = set.block().sectors();
+        let piece = &mut self.pieces[index];
+        let request = &self.table[piece.request()];
+        let from = piece.split();
         let reach = set.shape().at(at);
         let (geometry, side) = (reach.geometry(), reach.side());
         if let Geometry::Parity(parity) = geometry {
             let whole = set.is_whole() && !set.has_bad();
-            if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
+            if !is_read || !whole || piece.reading() == Some(Reading::ByRows) {
                 let rows_max = Sectors(u64::from(set.rows_max()));
                 let rows = parity.split(at, len, rows_max);
-                self.pieces[index].begin_rows(len);
+                piece.begin_rows(len);
                 let (base, epoch) = ((set_id, at), set.ops().now());
                 self.row_progress[index as usize] = Some(RowProgress { left: rows, base, side, from, epoch });
                 return None;
             }
         }
-        let has_frames = self.pieces[index].run().is_some();
-        let len = op_len(geometry, (at, len), is_read, has_frames);
-        debug_assert!((len % block).is_zero());
-        let op = self.piece_op(index, set_id, HostRange::Extent(Extent::new(side, at, len)), (from, from + len));
-        self.pieces[index].split_off(len);
+        let len = op_len(geometry, (at, len), is_read, piece.run().is_some());
+        debug_assert!((len % set.block().sectors()).is_zero());
+        piece.split_off(len);
+        piece.begin_op();
+        let range = HostRange::Extent(Extent::new(side, at, len));
+        let op = piece_op((index, piece, request), set_id, range, (from, from + len));
         debug_assert!(op.payload() != OpPayload::None);
         Some(op)
     }
+}
 
-    /// An operation for the part of a piece from `from` to `end`, which is this range of a set.
-    #[inline(always)]
-    fn piece_op(&self, index: u32, set: SetId, range: HostRange, (from, end): (Sectors, Sectors)) -> Op {
-        let piece = &self.pieces[index];
-        let request = &self.table[piece.request()];
-        let payload = self.piece_payload(piece, from);
-        let op = if request.is_read() {
-            Op::read(set, range, payload)
-        } else {
-            Op::write(set, range, payload, edges_of_part(piece, from, end))
-        };
-        op.for_piece(index, request.is_ahead(), request.is_fua_write())
-    }
-
-    /// The place of the payload of a piece, `from` sectors into it.
-    #[inline(always)]
-    fn piece_payload(&self, piece: &Piece, from: Sectors) -> OpPayload {
-        match piece.run() {
-            Some(run) => OpPayload::Host(run.at + from.bytes()),
-            None => {
-                let kind = self.table[piece.request()].kind();
-                OpPayload::Zero { may_discard: matches!(kind, RequestKind::WriteZeroes { may_discard: true, .. }) }
-            }
+/// An operation for the part of a piece of this request from `from` to `end`, which is this range of a set.
+#[inline(always)]
+fn piece_op(
+    (index, piece, request): (u32, &Piece, &Request),
+    set: SetId,
+    range: HostRange,
+    (from, end): (Sectors, Sectors),
+) -> Op {
+    let payload = match piece.run() {
+        Some(run) => OpPayload::Host(run.at + from.bytes()),
+        None => {
+            let kind = request.kind();
+            OpPayload::Zero { may_discard: matches!(kind, RequestKind::WriteZeroes { may_discard: true, .. }) }
         }
-    }
+    };
+    let op = if request.is_read() {
+        Op::read(set, range, payload)
+    } else {
+        Op::write(set, range, payload, edges_of_part(piece, from, end))
+    };
+    op.for_piece(index, request.is_ahead(), request.is_fua_write())
 }
 
 /// The blocks at the ends of the part of a piece from `from` to `end` that must be read before it can be written.

@@ -2,7 +2,8 @@
 
 use openraid_units::{Bytes, PoolOffset, Tag, TagKind};
 
-use super::piece::PieceState;
+use super::piece::{Piece, PieceState};
+use super::request::Request;
 use super::Requests;
 use crate::actions::{Actions, Direction, JobKind, ReplyStatus, Transfer};
 use crate::array::volume::Arrays;
@@ -26,19 +27,21 @@ pub(crate) enum TransferEnd {
 impl Requests {
     /// A new piece begins: with its payload, if it has some to be received or filled, or with its operations.
     pub(crate) fn start_piece(&mut self, index: u32, arrays: &Arrays, actions: &mut Actions) {
-        let piece = &self.pieces[index];
-        let owner = piece.request();
-        match self.table[owner].kind() {
+        let tag = self.piece_tag(index);
+        let piece = &mut self.pieces[index];
+        let request = &mut self.table[piece.request()];
+        match request.kind() {
             RequestKind::Write { .. } => {
-                self.pieces[index].state = PieceState::Receiving;
-                self.table[owner].begin_receiving();
-                self.send_transfer(index, Direction::FromHost, actions);
-                self.note_end(index, self.pieces[index].range(), arrays);
+                piece.state = PieceState::Receiving;
+                request.begin_receiving();
+                actions.transfers.push(transfer_of(tag, piece, request, Direction::FromHost));
+                let range = piece.range();
+                self.note_end(index, range, arrays);
             }
             RequestKind::WriteZeroes { .. } if piece.run().is_some() => {
                 let (at, (_, len)) = (piece.payload_at(), piece.bytes());
-                self.pieces[index].state = PieceState::Filling;
-                actions.push_job(self.piece_tag(index), JobKind::Copy, (at, PoolOffset::ZERO), Bytes(len));
+                piece.state = PieceState::Filling;
+                actions.push_job(tag, JobKind::Copy, (at, PoolOffset::ZERO), Bytes(len));
             }
             RequestKind::WriteZeroes { .. } | RequestKind::Read => self.want_ops(index),
             RequestKind::Flush | RequestKind::Trim { .. } => unreachable!("these have no pieces"),
@@ -49,23 +52,6 @@ impl Requests {
     #[inline(always)]
     pub(crate) fn piece_tag(&self, index: u32) -> Tag {
         Tag::new(TagKind::Transfer, index, self.pieces.generation(index))
-    }
-
-    #[inline(always)]
-    fn send_transfer(&mut self, index: u32, direction: Direction, actions: &mut Actions) {
-        let piece = &self.pieces[index];
-        let request = self.table[piece.request()].asked();
-        let (offset, len) = piece.bytes();
-        let narrow = |n: u64| u32::try_from(n).expect("payload is at most 32 MiB");
-        actions.transfers.push(Transfer {
-            tag: self.piece_tag(index),
-            token: request.token,
-            direction,
-            at: piece.payload_at(),
-            offset: narrow(offset),
-            len: narrow(len),
-            last: offset + len == request.len,
-        });
     }
 
     /// A transfer, a copy, or the filling of a piece ended. Panics if the tag names none that is out.
@@ -108,12 +94,13 @@ impl Requests {
         let request = self.pieces[index].request();
         let mut next = Some(index);
         while let Some(at) = next {
+            let tag = self.piece_tag(at);
             let (piece, entry) = (&mut self.pieces[at], &mut self.table[request]);
             let (offset, len) = piece.bytes();
             let Some((sent, is_last)) = entry.send(offset, len) else { return };
             piece.state = PieceState::Sending;
+            actions.transfers.push(transfer_of(tag, piece, entry, Direction::ToHost));
             trace.request(self, request, || StepEvent::Sending { len });
-            self.send_transfer(at, Direction::ToHost, actions);
             if is_last {
                 return;
             }
@@ -136,5 +123,21 @@ impl Requests {
             self.remove_piece(index, host);
             self.table[request].end_piece(None);
         }
+    }
+}
+
+/// The transfer of the payload of a piece of this request.
+#[inline(always)]
+fn transfer_of(tag: Tag, piece: &Piece, request: &Request, direction: Direction) -> Transfer {
+    let (offset, len) = piece.bytes();
+    let narrow = |n: u64| u32::try_from(n).expect("payload is at most 32 MiB");
+    Transfer {
+        tag,
+        token: request.token(),
+        direction,
+        at: piece.payload_at(),
+        offset: narrow(offset),
+        len: narrow(len),
+        last: offset + len == request.asked().len,
     }
 }

@@ -128,13 +128,18 @@ impl OpIo<'_> {
     /// The copy of a mirror to read `at` from; `None` if no member has it.
     fn choose_alike(&self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
+        let mirror = op.mirror(self.sets.get(op.set));
+        self.choose_copy(op, mirror, at, left).or_else(|| self.choose_for_part(index, at, left))
+    }
+
+    /// No copy can be read as far as asked: the copy of the part that each of them has as a whole or not at all.
+    #[cold]
+    fn choose_for_part(&self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+        let op = &self.ops[index];
         let set = self.sets.get(op.set);
-        let mirror = op.mirror(set);
-        self.choose_copy(op, mirror, at, left).or_else(|| {
-            let part = copies_alike((set, op.side()), mirror, at, left);
-            let (copy, reason) = self.choose_copy(op, mirror, at, part)?;
-            Some((Fragment { len: copy.len.min(part), ..copy }, reason))
-        })
+        let part = copies_alike((set, op.side()), op.mirror(set), at, left);
+        let (copy, reason) = if part < left { self.choose_alike(index, at, part)? } else { return None };
+        Some((Fragment { len: copy.len.min(part), ..copy }, reason))
     }
 
     // ---- writing
@@ -167,9 +172,7 @@ impl OpIo<'_> {
                 if self.pass_write_gate(index).is_err() {
                     return false;
                 }
-                self.ops[index].phase = Phase::Writing;
-                self.issue_extent_writes(index);
-                if self.ops[index].pending > 0 {
+                if self.issue_extent_writes(index) {
                     return false;
                 }
             }
@@ -190,64 +193,70 @@ impl OpIo<'_> {
         is_written
     }
 
-    fn issue_extent_writes(&mut self, index: u32) {
-        let op = &self.ops[index];
+    /// Write the extent; true if it has commands to wait for.
+    #[inline(always)]
+    fn issue_extent_writes(&mut self, index: u32) -> bool {
+        let op = &mut self.ops[index];
+        op.phase = Phase::Writing;
         let base = match op.payload {
             OpPayload::Host(base) => Some(base),
             OpPayload::Zero { .. } => None,
             OpPayload::None => unreachable!("writes have payload"),
         };
-        let (set, Extent { at, len: whole, .. }) = (op.set, op.extent());
-        let mirrored = self.sets.get(set).shape().is_mirror();
-        let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
-        self.sets.get_mut(set).reasons.count(reason);
+        let (set_id, Extent { side, at, len: whole }) = (op.set, op.extent());
+        let set = self.sets.get_mut(set_id);
+        let reason = if set.shape().is_mirror() { Reason::Mirrored } else { Reason::Direct };
+        set.reasons.count(reason);
         self.trace_op(index, || StepEvent::Reason { reason, figure: 0 });
-        let mut done = Sectors::ZERO;
+        let (mut done, mut is_issued) = (Sectors::ZERO, false);
         while done < whole {
             let payload = base.map_or(PoolOffset::ZERO, |base| base + done.bytes());
-            let len = self.write_fragment(index, at + done, whole - done, payload);
+            let (len, commands) = self.write_fragment(index, (set_id, side), (at + done, whole - done), payload);
+            if commands == 0 {
+                // No member accepted it.
+                self.ops[index].fail(ReplyStatus::IoError);
+            }
+            is_issued |= commands > 0;
             done += len;
         }
+        is_issued
     }
 
-    /// Write the fragment at `at`, every copy of it; returns its length.
-    fn write_fragment(&mut self, index: u32, at: SetLba, left: Sectors, payload: PoolOffset) -> Sectors {
-        let op = &self.ops[index];
-        let (set, pending) = (self.sets.get(op.set), op.pending);
-        debug_assert!(!set.shape().has_parity(), "parity sets are written by rows");
-        let one = fragment_at(op.geometry(set), at);
-        let len = if let Some(fragment) = one {
-            let len = fragment.len.min(left);
-            let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: payload };
-            self.issue_write(index, range);
-            len
-        } else {
-            self.write_copies(index, at, left, payload)
+    /// Write the fragment at `at`, every copy of it; returns its length and the number of commands.
+    #[inline(always)]
+    fn write_fragment(
+        &mut self,
+        index: u32,
+        (set_id, side): (SetId, Side),
+        (at, left): (SetLba, Sectors),
+        payload: PoolOffset,
+    ) -> (Sectors, u32) {
+        let geometry = self.sets.get(set_id).shape().on(side);
+        debug_assert!(!matches!(geometry, Geometry::Parity(_)), "parity sets are written by rows");
+        let Some(Fragment { slot, lba, len }) = fragment_at(geometry, at) else {
+            return self.write_copies(index, (set_id, side), (at, left), payload);
         };
-        if self.ops[index].pending == pending {
-            // No member accepted it.
-            self.ops[index].fail(ReplyStatus::IoError);
-        }
-        len
+        let len = len.min(left);
+        (len, self.issue_write(index, MemberRange { slot, lba, len, at: payload }))
     }
 
-    fn write_copies(&mut self, index: u32, at: SetLba, left: Sectors, payload: PoolOffset) -> Sectors {
-        let mut copy_number = 0;
-        loop {
-            let op = &self.ops[index];
-            let mirror = op.mirror(self.sets.get(op.set));
-            let count = usize::from(mirror.copy_count());
-            let copy = mirror.copies(at).nth(copy_number).expect("below the number of copies");
-            let len = copy.len.min(left);
-            let range = MemberRange { slot: copy.slot, lba: copy.lba, len, at: payload };
-            self.issue_write(index, range);
-            let set = self.ops[index].set;
-            self.ops.heads_mut(set).moved(range.slot, (range.lba + len).get());
-            copy_number += 1;
-            if copy_number == count {
-                return len;
-            }
-        }
+    fn write_copies(
+        &mut self,
+        index: u32,
+        (set_id, side): (SetId, Side),
+        (at, left): (SetLba, Sectors),
+        payload: PoolOffset,
+    ) -> (Sectors, u32) {
+        let mirror = self.sets.get(set_id).shape().mirror(side);
+        let (heads, len) = (self.ops.heads_mut(set_id), mirror.copy_len(at).min(left));
+        mirror.copies(at).for_each(|copy| heads.moved(copy.slot, (copy.lba + len).get()));
+        let range_of = |geometry: &Geometry, number: u16| {
+            let Geometry::Mirror(mirror) = geometry else { unreachable!("copies are of mirrored sets") };
+            let copy = mirror.copies(at).nth(number.into()).expect("below the number of copies");
+            MemberRange { slot: copy.slot, lba: copy.lba, len, at: payload }
+        };
+        let numbers = 0..mirror.copy_count();
+        (len, self.issue_writes(index, numbers, range_of))
     }
 
     // ---- discarding

@@ -1,7 +1,7 @@
 //! Commands of an operation to its members. What they have in common is looked up once for all of them, and each is
 //! made in its final place.
 
-use openraid_units::{DriveLba, PoolOffset, Slot};
+use openraid_units::{DriveLba, MemberLba, PoolOffset, Sectors, Slot};
 
 use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
@@ -10,7 +10,6 @@ use crate::call::Call;
 use crate::frames::Pool;
 use crate::geometry::Geometry;
 use crate::io::state::command::{Attempts, ChannelCommand, Hold, Owner};
-use crate::io::state::drive_queues::Channels;
 use crate::io::state::op::{Op, OpKind, OpPayload, WorksFor};
 use crate::io::state::ops::Ops;
 use crate::io::steps::command_errors::MemberRange;
@@ -72,13 +71,7 @@ impl<'a> Issuer<'a> {
 
     /// A write to a member, unless the member takes no writes.
     #[inline(always)]
-    fn write(
-        &self,
-        set: &mut Set,
-        channels: &Channels,
-        member_index: u32,
-        range: MemberRange,
-    ) -> Option<ChannelCommand> {
+    fn write(&self, set: &mut Set, member_index: u32, range: MemberRange) -> Option<ChannelCommand> {
         let has_bad = set.has_bad();
         let member = set.member_mut(member_index);
         if !member.is_active() {
@@ -88,19 +81,35 @@ impl<'a> Issuer<'a> {
         let fua = self.op.is_fua() || (has_bad && member.is_bad(self.op.side, range.lba, range.len));
         member.note_written();
         member.count_write(range.len);
-        let drive = member.drive();
-        let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info().write_zeroes);
-        let may_discard = self.op.payload == OpPayload::Zero { may_discard: true };
         Some(ChannelCommand {
-            op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
+            op: DriveOp::Write { fua },
             lba: member.on_drive(self.op.side, range.lba),
             len: range.len,
-            data: if zeroes { Data::None } else { Data::Frames(range.at) },
+            data: Data::Frames(range.at),
             class: self.class,
-            hold: if zeroes { None } else { self.hold(range.at) },
-            ..ChannelCommand::new(Owner::Op(self.index), self.op.set, member_index, range.slot, drive)
+            hold: self.hold(range.at),
+            ..ChannelCommand::new(Owner::Op(self.index), self.op.set, member_index, range.slot, member.drive())
         })
     }
+}
+
+/// Write zeroes to a member, without payload if its drive can make them; true if it takes writes.
+#[cold]
+fn write_zeroes(
+    by: Issuer<'_>,
+    (set, call): (&mut Set, &mut Call<'_>),
+    member_index: u32,
+    (slot, lba, len): (Slot, MemberLba, Sectors),
+) -> bool {
+    let range = MemberRange { slot, lba, len, at: PoolOffset::ZERO };
+    let Some(mut command) = by.write(set, member_index, range) else { return false };
+    let can_zero = call.channels().get(command.drive).is_some_and(|drive| drive.info().write_zeroes);
+    if can_zero && command.op == (DriveOp::Write { fua: false }) {
+        let may_discard = by.op.payload == OpPayload::Zero { may_discard: true };
+        (command.op, command.data, command.hold) = (DriveOp::WriteZeroes { may_discard }, Data::None, None);
+    }
+    send_op_command(by.ops, call, by.index, command);
+    true
 }
 
 /// The class of its commands.
@@ -176,44 +185,50 @@ impl OpIo<'_> {
         ops[index].pending += count;
     }
 
-    /// Write to a slot: its member, unless it takes no writes, and its replacement. Returns the number of commands that the
-    /// operation waits for.
+    /// Write to a slot: its member, unless it takes no writes, and its replacement. Returns the number of commands.
     pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange) -> u32 {
         self.issue_writes(index, core::iter::once(range.slot), |_, _| range)
     }
 
-    /// Write to some slots: `range_of` gives the range of each. Returns the number of commands that the operation waits for.
+    /// Write to some places, such as slots: `range_of` gives the range of each. Returns the number of commands.
     #[inline(always)]
-    pub(crate) fn issue_writes(
+    pub(crate) fn issue_writes<P>(
         &mut self,
         index: u32,
-        slots: impl Iterator<Item = Slot>,
-        range_of: impl Fn(&Geometry, Slot) -> MemberRange,
+        places: impl Iterator<Item = P>,
+        range_of: impl Fn(&Geometry, P) -> MemberRange,
     ) -> u32 {
         let Self { sets, ops, call, .. } = self;
         let by = Issuer::new(ops, self.pool, self.requests, index);
         let set = sets.get_mut(by.op.set);
         let mut count = 0;
-        for slot in slots {
-            let range = range_of(set.shape().on(by.op.side), slot);
-            let place = set.place(slot);
-            for member in place.each() {
-                if let Some(command) = by.write(set, call.channels(), member, range) {
+        for place in places {
+            let range = range_of(set.shape().on(by.op.side), place);
+            let members = set.place(range.slot);
+            for member in members.each() {
+                if range.at == PoolOffset::ZERO {
+                    let by = Issuer::new(ops, self.pool, self.requests, index);
+                    let place = (range.slot, range.lba, range.len);
+                    count += u32::from(write_zeroes(by, (set, call), member, place));
+                } else if let Some(command) = by.write(set, member, range) {
                     send_op_command(ops, call, index, command);
                     count += 1;
                 }
             }
         }
-        let op = &mut ops[index];
-        op.pending += count;
-        op.pending
+        ops[index].pending += count;
+        count
     }
 
     /// Write to one member of a slot, unless it takes no writes.
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange) {
-        let by = Issuer::new(self.ops, self.pool, self.requests, index);
-        let set = self.sets.get_mut(by.op.set);
-        if let Some(command) = by.write(set, self.call.channels(), member_index, range) {
+        let Self { sets, ops, call, .. } = self;
+        let by = Issuer::new(ops, self.pool, self.requests, index);
+        let set = sets.get_mut(by.op.set);
+        if range.at == PoolOffset::ZERO {
+            let place = (range.slot, range.lba, range.len);
+            ops[index].pending += u32::from(write_zeroes(by, (set, call), member_index, place));
+        } else if let Some(command) = by.write(set, member_index, range) {
             self.push_op_command(index, command);
         }
     }

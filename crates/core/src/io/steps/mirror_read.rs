@@ -128,6 +128,7 @@ impl OpIo<'_> {
     }
 
     /// The copy from which the data at `at` is read, and the length; `None` if no member has it.
+    #[inline(always)]
     pub(crate) fn choose_copy(
         &self,
         op: &Op,

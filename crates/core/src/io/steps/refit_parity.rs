@@ -91,7 +91,7 @@ impl OpIo<'_> {
         }
     }
 
-    /// Write these slots of the rows in work. Returns the number of commands that the operation waits for.
+    /// Write these slots of the rows in work. Returns the number of commands.
     #[inline(never)]
     pub(super) fn write_rows(&mut self, index: u32, slots: SlotSet) -> u32 {
         let op = &self.ops[index];

@@ -252,11 +252,11 @@ impl OpIo<'_> {
         if self.journal.replay().is_redoing() && self.hold_for_redo(index) {
             return false;
         }
-        if !self.journal.reserve_room(&mut self.ops[index], self.sets, self.cache) {
+        let op = &mut self.ops[index];
+        if !self.journal.reserve_room(op, self.sets, self.cache) {
             self.hold_for_room(index, Reason::WaitedForJournal);
             return false;
         }
-        let op = &mut self.ops[index];
         op.phase = Phase::Locking;
         if op.is_in_range_of_parent() {
             // The parent holds the range.
