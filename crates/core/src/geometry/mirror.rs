@@ -398,14 +398,33 @@ pub struct CopyIter<'a> {
 impl Iterator for CopyIter<'_> {
     type Item = Fragment;
 
+    /// The copies of RAID 1 are in the caller's code, because each request asks for them.
+    #[inline]
     fn next(&mut self) -> Option<Fragment> {
-        let Some(rows) = &self.mirror.rows else {
-            if self.slot == self.mirror.members {
-                return None;
-            }
-            self.slot += 1;
-            return Some(Fragment { slot: Slot(self.slot - 1), lba: self.lba, len: self.len });
+        if self.mirror.rows.is_some() {
+            return self.next_in_rows();
+        }
+        if self.slot == self.mirror.members {
+            return None;
+        }
+        self.slot += 1;
+        Some(Fragment { slot: Slot(self.slot - 1), lba: self.lba, len: self.len })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let done = match &self.mirror.rows {
+            None => self.slot,
+            Some(rows) => self.near * rows.far + self.far,
         };
+        let left = usize::from(self.mirror.copies - done);
+        (left, Some(left))
+    }
+}
+
+impl CopyIter<'_> {
+    /// The next copy of a mirror with chunks.
+    fn next_in_rows(&mut self) -> Option<Fragment> {
+        let rows = self.mirror.rows.as_ref()?;
         if self.near == rows.near {
             return None;
         }
@@ -423,15 +442,6 @@ impl Iterator for CopyIter<'_> {
             }
         }
         Some(fragment)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let done = match &self.mirror.rows {
-            None => self.slot,
-            Some(rows) => self.near * rows.far + self.far,
-        };
-        let left = usize::from(self.mirror.copies - done);
-        (left, Some(left))
     }
 }
 

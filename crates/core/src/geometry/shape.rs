@@ -368,10 +368,12 @@ impl Shape {
     /// Can lines of the cache be dirty? Dirty units must consist of whole lines.
     #[inline]
     pub(crate) fn is_cacheable(&self) -> bool {
-        self.geometries().all(|geometry| match geometry {
+        let fits = |geometry: &Geometry| match geometry {
             Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(LINE_SECTORS),
             _ => true,
-        })
+        };
+        // Not by an iterator over both sides: each cached write asks for it.
+        fits(&self.geometry) && self.changing.as_ref().is_none_or(|changing| fits(changing.change.on(Side::New)))
     }
 
     /// Is it a drive as it is?

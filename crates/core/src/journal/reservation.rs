@@ -157,8 +157,11 @@ impl Journal {
     /// more room. True if there may be room for others.
     pub(crate) fn release_room(&mut self, op: &mut Op) -> bool {
         let reserved = op.reserve(LogRoom::NONE);
+        if reserved == LogRoom::NONE {
+            return op.is_destage();
+        }
         self.release(reserved);
-        reserved != LogRoom::NONE || op.is_destage()
+        true
     }
 }
 

@@ -26,11 +26,14 @@ use crate::slot_set::SlotSet;
 use crate::trace::Trace;
 
 /// The rows of an operation's record are on the members.
+#[inline(always)]
 pub(crate) fn end_record(sets: &mut Sets, op: &mut Op, planted: Planted) {
-    let before = op.set_record(Partial::No);
-    if before != Partial::Logged {
-        return;
+    if op.set_record(Partial::No) == Partial::Logged {
+        end_logged(sets, op, planted);
     }
+}
+
+fn end_logged(sets: &mut Sets, op: &Op, planted: Planted) {
     let (set, slot) = (op.set(), op.parity(sets.get(op.set())).p_slot(op.rows_of().stripe));
     let reused = planted.has(Flaw::LogReusedUnflushed);
     if log_mut(sets, set, slot).end_op(reused) {

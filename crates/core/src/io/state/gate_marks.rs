@@ -86,6 +86,7 @@ pub(crate) fn end_write(sets: &mut Sets, op: &mut Op, now: Instant, clean_delay:
 /// After a crash a log (journal or partial parity log) or a bitmap resync restores consistency. Neither covers writes
 /// that a member missed when it failed, or parity that was left out: after a power cut the member would rejoin as in
 /// sync with stale data. It fails if the failure cannot be recorded.
+#[inline]
 pub(crate) fn await_failure_marks(sets: &Sets, id: SetId, planted: Planted) -> Gate {
     let set = sets.get(id);
     let has_logs = || set.ppl.is_some() || set.bitmap.is_some() || set.journal.has_session();

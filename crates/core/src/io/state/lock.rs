@@ -113,6 +113,7 @@ impl Locks {
 
     /// Request a range for operation `op`; true if it is granted at once. Otherwise a later [`Locks::release`] grants
     /// it.
+    #[inline(always)]
     pub fn acquire(&mut self, op: u32, range: LockRange) -> bool {
         assert!(range.lo < range.hi, "a range has sectors");
         assert!(self.entries[op as usize].is_none(), "an operation holds one range");
