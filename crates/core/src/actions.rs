@@ -14,10 +14,10 @@
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
 
-use crate::admin::{AdminReply, Policy};
+use crate::admin_answer::AdminReply;
 use crate::check_results::{MismatchRange, ScrubEnd, ScrubMode};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
-use crate::settings::{Load, Tuning};
+use crate::settings::{Load, Policy, Tuning};
 
 /// The operation of a drive command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

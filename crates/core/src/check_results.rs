@@ -8,7 +8,7 @@ use core::fmt;
 
 use openraid_units::{Instant, Sectors, Slot};
 
-use crate::admin::TaskKind;
+use crate::set_status::TaskKind;
 
 /// Maximum number of ranges that are reported one by one; further ones are counted.
 pub const RANGES_REPORTED_MAX: usize = 64;

@@ -11,7 +11,7 @@
 extern crate alloc;
 
 pub mod actions;
-pub mod admin;
+mod admin_answer;
 pub mod array;
 mod background;
 pub mod cache;
@@ -32,6 +32,7 @@ mod ppl;
 pub mod reason;
 pub mod request_steps;
 mod requests;
+mod set_status;
 pub mod settings;
 mod slab;
 pub mod slot_set;
@@ -45,3 +46,24 @@ pub use controller::content_places::ContentPlaces;
 pub use controller::Controller;
 pub use events::Wake;
 pub use io::state::{lock, plan};
+
+/// The side of the administrator: commands, their answers, settings and status.
+pub mod admin {
+    pub use crate::admin_answer::{AdminError, AdminOutcome, AdminReply, OlderLog};
+    pub use crate::array::new_array::NewMember;
+    pub use crate::cache::figures::CacheStatus;
+    pub use crate::cache::set_figures::CacheFigures;
+    pub use crate::cache::CacheCounters;
+    pub use crate::controller::array_status::ArrayStatus;
+    pub use crate::controller::AdminCommand;
+    pub use crate::journal::found_journal::{FoundEntry, FoundJournal, KeptEntry};
+    pub use crate::journal::join::JournalJoin;
+    pub use crate::journal::open_and_detach::{JournalArrayStatus, JournalStatus};
+    pub use crate::journal::session::Unprotected;
+    pub use crate::journal::set_journal::Session;
+    pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
+    pub use crate::set_status::{
+        BitmapStatus, Health, MemberState, MemberStatus, ReshapeStage, ReshapeStatus, TaskKind, TaskStatus,
+    };
+    pub use crate::settings::{MirrorRead, PartialWritePolicy, Policy, Profile, ReadAhead, WriteCache};
+}

@@ -6,9 +6,9 @@
 use core::fmt;
 
 use crate::actions::NoticeKind;
-use crate::admin::WriteCache;
 use crate::check_results::{Remedy, ScrubEnd, ScrubOutcome};
 use crate::reason::FailReason;
+use crate::settings::WriteCache;
 
 /// The consequence of a volatile write cache.
 pub const VOLATILE: &str = "VOLATILE: unflushed data is lost if the power fails or the server ends";
@@ -230,8 +230,8 @@ fn list(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = impl fmt::Display>
 mod tests {
     use super::*;
     use crate::actions::Fill;
-    use crate::admin::Policy;
     use crate::check_results::{AbortReason, MismatchRange, ScrubMode};
+    use crate::settings::Policy;
     use alloc::string::ToString;
     use openraid_units::{DriveLba, Sectors, Slot};
 

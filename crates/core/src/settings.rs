@@ -7,7 +7,6 @@ use core::fmt;
 
 use openraid_units::{Nanos, Sectors};
 
-use crate::admin::{MirrorRead, PartialWritePolicy, ReadAhead, WriteCache};
 use crate::limits::WINDOW_ROWS_MAX;
 use alloc::vec::Vec;
 use openraid_units::Instant;
@@ -128,6 +127,61 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} -> {}", self.name, self.from, self.to)
     }
+}
+
+/// How the engine chooses the method for a write of part of a stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PartialWritePolicy {
+    /// The method with the fewest member I/Os.
+    #[default]
+    Fewest,
+    /// Always read-modify-write if it is possible: exactly two reads and two writes for one chunk on RAID 5, also with
+    /// three members.
+    ReadModifyWrite,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteCache {
+    /// When it is on the members.
+    Through,
+    /// When it is in the controller's journal, which keeps it over a power cut or the end of the server. While that is
+    /// impossible, writes go through.
+    Journal,
+    /// When it is in the controller's cache, which loses it in a power cut or at the end of the server: FLUSH and FUA
+    /// make it durable, as with a drive's own cache.
+    Volatile,
+}
+
+/// The data that is read before a host requests it. This needs a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReadAhead {
+    /// No data.
+    None,
+    /// The data after every read.
+    Always,
+    /// The data after sequential reads.
+    #[default]
+    Adaptive,
+}
+
+/// The rule for the copy of a mirror that is read. Members that do not rotate have no heads: rules about heads choose
+/// them by pending commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MirrorRead {
+    /// The first available copy.
+    Primary,
+    /// Each copy in turn.
+    RoundRobin,
+    /// A sequential stream stays on its copy; otherwise the copy whose drive has the fewest commands.
+    #[default]
+    LeastPending,
+    /// The copy whose head is nearest.
+    NearestHead,
+    /// The copy whose head is nearest, among the copies whose drives have the fewest commands. A sequential stream
+    /// stays on one copy; a long one is read in sections from all copies in turn: see [`Policy::split_above`]. Far and
+    /// offset copies are read without regard to streams.
+    TwinStor,
 }
 
 const fn on(on: bool) -> Value {

@@ -14,10 +14,10 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
 
-use crate::admin::{MirrorRead, ReadAhead};
 use crate::events::{BlockRequest, RequestKind};
 use crate::limits::STREAMS_MAX;
 pub use crate::settings::{AdaptiveStatus, Load, Switch, Tuning, SWITCHES_KEPT};
+use crate::settings::{MirrorRead, ReadAhead};
 
 /// Minimum length of a window. It also has at least [`WINDOW_REQUESTS`] reads and writes.
 const WINDOW_TIME: Nanos = Nanos::from_secs(1);

@@ -13,10 +13,11 @@ use super::member::new_member;
 use super::member::Seat;
 use super::reshape_plan::{PlanKind, ReshapeError, ReshapePlan};
 use super::set::{Set, SlotMembers};
-use crate::admin::{MemberState, NewMember};
+use crate::array::new_array::NewMember;
 use crate::geometry::reshape::ShapeChange;
 use crate::geometry::shape::Side;
 use crate::geometry::{Geometry, Level, SetSpec};
+use crate::set_status::MemberState;
 
 /// A drive that joins with its slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

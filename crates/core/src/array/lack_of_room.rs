@@ -19,13 +19,13 @@ use super::member::Member;
 use super::set::{Room, Set};
 use super::sets::Sets;
 use crate::actions::NoticeKind;
-use crate::admin::MemberState;
 use crate::array::sector_rewrite::SectorRewrite;
 use crate::call::Call;
 use crate::events::Wake;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::limits::{ROOM_PAUSE, ROOM_PROBE};
+use crate::set_status::MemberState;
 
 impl Member {
     /// Is its storage full?

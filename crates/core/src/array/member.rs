@@ -7,9 +7,9 @@ use openraid_units::{DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
 
 use super::bad_blocks::{BadList, BadRange, DriveRange};
 use super::defects::Defects;
-use crate::admin::MemberState;
 use crate::geometry::shape::Side;
 use crate::reason::FailReason;
+use crate::set_status::MemberState;
 
 /// A drive in a set.
 #[derive(Debug)]

@@ -19,7 +19,6 @@ use openraid_units::{Instant, Nanos, SetId, Slot};
 use super::member::{Seat, Trust};
 use super::set::{Life, Set};
 use crate::actions::{Fill, NoticeKind};
-use crate::admin::{MemberState, TaskKind};
 use crate::array::awaited_changes::AwaitedChange;
 use crate::array::member::Comeback;
 use crate::array::set::Remains;
@@ -27,6 +26,7 @@ use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::check_results::AbortReason;
 use crate::reason::FailReason;
+use crate::set_status::{MemberState, TaskKind};
 use crate::slot_set::SlotSet;
 
 /// Greatest time from the first error of a device to its removal: default `dev_loss_tmo` of Linux's Fibre Channel and SRP

@@ -7,9 +7,9 @@ use openraid_units::{Sectors, Slot};
 
 use super::member::{Member, Seat};
 use super::set::{Set, SlotMembers};
-use crate::admin::MemberState;
 use crate::geometry::shape::Side;
 use crate::reason::FailReason;
+use crate::set_status::MemberState;
 use crate::slot_set::SlotSet;
 
 impl Set {

@@ -7,8 +7,8 @@ use openraid_units::{DriveId, Sectors, Slot};
 use super::bad_blocks::{BadRange, DriveRange};
 use super::member::Member;
 use super::set::Set;
-use crate::admin::{MemberState, MemberStatus, TaskKind};
 use crate::geometry::shape::Side;
+use crate::set_status::{MemberState, MemberStatus, TaskKind};
 
 impl Set {
     /// The rows of its table of members: the slots in order, then the members without a slot. `outstanding` is the number

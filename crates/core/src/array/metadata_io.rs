@@ -12,7 +12,6 @@ use super::metadata::Wave;
 use super::set::{Life, Set};
 use super::write_intent_bitmap::{Bitmap, PAGE_BYTES};
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange};
-use crate::admin::{Health, MemberState};
 use crate::array::awaited_changes::AwaitedChange;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
@@ -20,6 +19,7 @@ use crate::events::CommandError;
 use crate::events::DriveError;
 use crate::io::state::command::{ChannelCommand, Owner};
 use crate::reason::FailReason;
+use crate::set_status::{Health, MemberState};
 
 /// The superblock of one member: the common part as fixed for this generation, and the member's own.
 pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superblock {

@@ -28,6 +28,18 @@ pub struct NewDrive {
     pub uuid: Uuid,
 }
 
+/// A device that joins a running array; the controller writes its superblock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewMember {
+    /// The drive, attached before.
+    pub drive: DriveId,
+    /// The start of its data area, its length, its identity: a superblock of the array's `set_uuid`, made by
+    /// [`superblock_for_new_member`] or read from the drive.
+    pub superblock: Superblock,
+    /// Its superblock was read from the drive (a re-add), not made.
+    pub returning: bool,
+}
+
 /// What to create.
 #[derive(Clone, Debug)]
 pub struct CreateSpec {

@@ -10,10 +10,10 @@ use super::member::{Member, Seat};
 use super::metadata_io::member_superblock;
 use super::reshape_plan::{has_new_data_area, ReshapePlan};
 use super::set::{Set, SlotMembers};
-use crate::admin::MemberState;
 use crate::geometry::shape::{Shape, Side};
 use crate::geometry::takeover::Takeover;
 use crate::planted::Flaw;
+use crate::set_status::MemberState;
 
 impl Set {
     /// The set gets the shape of a plan, with nothing moved, and spares get the new slots. Returns the generation of

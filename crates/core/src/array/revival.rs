@@ -18,10 +18,10 @@ use super::consistency::Consistency;
 use super::member::{Comeback, Member};
 use super::set::{Life, Remains, Set};
 use crate::actions::NoticeKind;
-use crate::admin::MemberState;
 use crate::array::awaited_changes::AwaitedChange;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
+use crate::set_status::MemberState;
 use crate::slot_set::SlotSet;
 
 impl Member {

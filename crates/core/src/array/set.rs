@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, BlockSize, DriveId, Instant, MemberLba, Sectors, Slot};
 
-use crate::admin::{Health, MemberState, Policy, TaskKind, WriteCache};
 use crate::array::active_mark::ActiveMark;
 use crate::array::awaited_changes::AwaitedChanges;
 use crate::array::consistency::Consistency;
@@ -20,7 +19,8 @@ use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
 use crate::reason::ReasonCounts;
-use crate::settings::Tuning;
+use crate::set_status::{Health, MemberState, TaskKind};
+use crate::settings::{Policy, Tuning, WriteCache};
 use crate::slot_set::SlotSet;
 
 /// The member and the replacement of a slot, by their numbers in the set. A replacement that is not complete stays alone

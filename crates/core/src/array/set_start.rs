@@ -15,7 +15,7 @@ use super::set::{Life, Set};
 use super::suitable_drive::check_chunk;
 use super::volume::{Array, Volume};
 use super::write_intent_bitmap::Bitmap;
-use crate::admin::{AdminError, MemberState};
+use crate::admin_answer::AdminError;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::call::Base;
@@ -23,6 +23,7 @@ use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::shape::Shape;
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::limits::Limits;
+use crate::set_status::MemberState;
 
 /// Number of rows that one operation may cover. Its buffers, one for each member and some more, must fit into one
 /// zone of the work frames.

@@ -7,7 +7,8 @@ use openraid_units::{BlockSize, Sectors};
 
 use super::metadata::Metadata;
 use super::set::Set;
-use crate::admin::{AdminError, NewMember};
+use crate::admin_answer::AdminError;
+use crate::array::new_array::NewMember;
 use crate::events::DriveInfo;
 
 /// Is the drive suitable as a member: its blocks, the room for data, the room for the bitmap?

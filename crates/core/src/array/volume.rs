@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use openraid_units::{BlockSize, Instant, Sectors, SetId, SetLba};
 
 use crate::adaptive::Adaptive;
-use crate::admin::AdminError;
+use crate::admin_answer::AdminError;
 use crate::array::numbered_table::Table;
 use crate::array::set::Life;
 use crate::array::sets::Sets;

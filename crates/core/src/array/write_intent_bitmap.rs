@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use openraid_format::BitmapHeader;
 use openraid_units::{Instant, Sectors};
 
-use crate::admin::BitmapStatus;
 use crate::planted::{Flaw, Planted};
+use crate::set_status::BitmapStatus;
 
 /// Bytes of one page of the bitmap area, which is written at once.
 pub(crate) const PAGE_BYTES: usize = 4096;

@@ -6,12 +6,12 @@
 
 use openraid_units::{Instant, SetId};
 
-use crate::admin::Health;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::write_intent_bitmap::Bitmap;
 use crate::call::Call;
 use crate::io::state::command::Owner;
+use crate::set_status::Health;
 
 /// May bits be marked? A member that comes back needs the bits of a degraded array, and a task may follow them.
 fn may_clear(set: &Set) -> bool {

@@ -4,7 +4,7 @@ use openraid_units::{ArrayId, Sectors, SetId};
 
 use super::Task;
 use crate::actions::NoticeKind;
-use crate::admin::{AdminError, AdminOutcome, TaskKind};
+use crate::admin_answer::{AdminError, AdminOutcome};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::check_results::{AbortReason, Gap, MismatchRange, NotComparable, ScrubEnd, ScrubMode, ScrubOutcome};
 use crate::geometry::Geometry;
 use crate::io::state::op::Op;
+use crate::set_status::TaskKind;
 
 /// What this check or repair may change, while it runs.
 pub(crate) fn scrub_mode(sets: &Sets, op: &Op) -> Option<ScrubMode> {

@@ -17,10 +17,10 @@ use self::task_rows::Course;
 use crate::geometry::shape::Side;
 use openraid_units::{Instant, Sectors, Slot};
 
-use crate::admin::{TaskKind, TaskStatus};
 use crate::array::set::Set;
 use crate::check_results::AbortReason;
 use crate::limits::WINDOW_ROWS_MAX;
+use crate::set_status::{TaskKind, TaskStatus};
 
 /// A task processes a set in units, several at a time, within a window. All units before the window are done.
 ///

@@ -9,7 +9,6 @@
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
-use crate::admin::TaskKind;
 use crate::array::awaited_changes::AwaitedChange;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
@@ -38,6 +37,7 @@ use crate::limits::Limits;
 use crate::planted::Flaw;
 use crate::planted::Planted;
 use crate::ppl::recovery::pump_ppl_start;
+use crate::set_status::TaskKind;
 use crate::slot_set::SlotSet;
 
 /// Is an operation in work in the range of a unit? If it is a write, it may have been planned before the unit was

@@ -4,12 +4,13 @@ use alloc::boxed::Box;
 use openraid_format::{ReshapeDirection, ShapeFields};
 use openraid_units::{Bytes, Instant, Sectors, SetLba};
 
-use crate::admin::{NewMember, ReshapeStage, ReshapeStatus, TaskKind, TaskStatus};
+use crate::array::new_array::NewMember;
 use crate::array::reshape_plan::ReshapePlan;
 use crate::frames::Frames;
 use crate::geometry::reshape::ShapeChange;
 use crate::geometry::shape::Side;
 use crate::limits::{Limits, FRAME_BYTES, RESHAPE_PAUSE, RESHAPE_RECORD_INTERVAL, RESHAPE_UNIT};
+use crate::set_status::{ReshapeStage, ReshapeStatus, TaskKind, TaskStatus};
 
 /// Maximum number of units between `moved` and `next`.
 const UNITS_MAX: u64 = 63;

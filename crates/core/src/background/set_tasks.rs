@@ -7,11 +7,11 @@ use openraid_units::{Instant, Sectors, Slot};
 
 use super::reshape_task::ReshapeTask;
 use super::Task;
-use crate::admin::TaskKind;
 use crate::array::sector_rewrite::SectorRewrite;
 use crate::check_results::{AbortReason, End, Gap, Scrub, ScrubMode, ScrubOutcome, ScrubStatus};
 use crate::io::state::task_pace::{Pacing, TaskPace};
 use crate::limits::Limits;
+use crate::set_status::TaskKind;
 
 /// Maximum number of ranges that wait for a rewrite. Further ones are found again when they are read again.
 const REWRITES_MAX: usize = 64;

@@ -2,10 +2,10 @@
 
 use openraid_units::{SetId, Slot};
 
-use crate::admin::MemberState;
 use crate::array::member::Member;
 use crate::array::sets::Sets;
 use crate::io::state::drive_queues::Channels;
+use crate::set_status::MemberState;
 
 /// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.
 pub(super) fn find_rebuild(sets: &Sets, channels: &Channels, id: SetId) -> Option<(Slot, u32)> {

@@ -3,13 +3,13 @@
 use openraid_units::SetId;
 
 use crate::actions::{Fill, NoticeKind};
-use crate::admin::TaskKind;
 use crate::array::awaited_changes::AwaitedChange;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::background::check_task::notice_scrub_ended;
 use crate::call::Call;
 use crate::ppl::write_log::arm_logs;
+use crate::set_status::TaskKind;
 
 /// A task is complete and the members were flushed.
 pub(crate) fn task_finished(sets: &mut Sets, id: SetId) {

@@ -11,7 +11,6 @@ use openraid_units::{Sectors, SetId, Slot};
 use super::task_rows::Course;
 use super::{Comparing, Task};
 use crate::actions::{Fill, NoticeKind};
-use crate::admin::{MemberState, TaskKind};
 use crate::array::consistency::Consistency;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
@@ -23,6 +22,7 @@ use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::io::state::drive_queues::Channels;
 use crate::ppl::write_log::arm_log;
+use crate::set_status::{MemberState, TaskKind};
 
 /// Minimum number of sectors of a unit of a parity set, if the chunk allows it: 64 KiB. A smaller unit costs more
 /// commands than the order of its reads saves.

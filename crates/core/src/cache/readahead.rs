@@ -13,7 +13,6 @@ use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId
 
 use super::streams::{StreamEvent, Streams};
 use super::Cache;
-use crate::admin::ReadAhead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
@@ -29,6 +28,7 @@ use crate::reason::Reason;
 use crate::requests::piece::Cached;
 use crate::requests::piece::Piece;
 use crate::requests::Requests;
+use crate::settings::ReadAhead;
 use crate::trace::Trace;
 
 /// All windows together are at most this part of the cache, and the requests in work this part of the frames.

@@ -13,8 +13,8 @@ use openraid_units::{Instant, Nanos, SetId};
 use super::dirty_units::{DirtyUnit, UnitState};
 use super::set_figures::CacheFigures;
 use super::{Cache, OTHERS_SHARE};
-use crate::admin::WriteCache;
 use crate::array::sets::Sets;
+use crate::settings::WriteCache;
 
 /// The share of a set in the cache.
 #[derive(Clone, Copy, Default, Debug)]

@@ -10,9 +10,9 @@
 
 use openraid_units::{Instant, Nanos};
 
-use crate::admin::ReadAhead;
 use crate::geometry::cache_units::LINE_SECTORS;
 use crate::limits::STREAMS_MAX;
+use crate::settings::ReadAhead;
 
 /// Number of sequential reads, including the first, from which adaptive read-ahead begins.
 const START_AFTER: u32 = 3;

@@ -9,7 +9,6 @@ use openraid_units::{Instant, Sectors, SetId, SetLba};
 use super::dirty_units::UnitState;
 use super::Cache;
 use crate::actions::{Actions, JobKind, ParityJob};
-use crate::admin::WriteCache;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::lines::Mask;
@@ -29,6 +28,7 @@ use crate::reason::Reason;
 use crate::request_steps::StepEvent;
 use crate::requests::piece::Cached;
 use crate::requests::Requests;
+use crate::settings::WriteCache;
 use crate::trace::Trace;
 
 /// Maximum number of lines into which one call puts a piece, so that the actions have room.
@@ -319,11 +319,11 @@ pub(crate) fn meets_direct_write(ops: &Ops, sets: &Sets, id: SetId, number: u64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::Policy;
     use crate::cache::fixture::{Bench, SET, WRITE};
     use crate::geometry::shape::Side;
     use crate::geometry::Level;
     use crate::io::state::op::DestageData;
+    use crate::settings::Policy;
 
     fn pass(bench: &mut Bench, piece: u32, at: u64) -> Cached {
         let (cache, requests, mut call) = bench.parts();

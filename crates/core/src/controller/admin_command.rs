@@ -1,7 +1,7 @@
 //! The administrator's commands.
 
-use crate::admin::NewMember;
 use crate::array::assemble::Assembly;
+use crate::array::new_array::NewMember;
 use crate::array::used_size::UsedSize;
 use crate::check_results::ScrubMode;
 use crate::events::DriveInfo;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use openraid_units::{ArrayId, DriveId, SetId, Token};
 
 use crate::actions::Actions;
-use crate::admin::{AdminError, AdminOutcome, AdminReply};
+use crate::admin_answer::{AdminError, AdminOutcome, AdminReply};
 use crate::controller::AdminCommand;
 
 /// The wait of a command that has begun.

@@ -6,8 +6,9 @@ use openraid_format::{ShapeFields, Superblock};
 use openraid_units::{ArrayId, DriveId, Sectors, SetId};
 
 use super::reshape_command::check_ready;
-use crate::admin::{AdminError, AdminOutcome, NewMember};
+use crate::admin_answer::{AdminError, AdminOutcome};
 use crate::array::append_drive::plan_append;
+use crate::array::new_array::NewMember;
 use crate::array::reshape_plan::ReshapePlan;
 use crate::array::set::Set;
 use crate::array::set_start::rows_max_of;

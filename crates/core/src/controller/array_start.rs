@@ -9,8 +9,8 @@ use openraid_units::DriveId;
 use openraid_units::Sectors;
 use openraid_units::SetId;
 
-use crate::admin::AdminError;
-use crate::admin::AdminOutcome;
+use crate::admin_answer::AdminError;
+use crate::admin_answer::AdminOutcome;
 use crate::array::assemble::Assembly;
 use crate::array::set::Set;
 use crate::array::set_start::rows_max_of;

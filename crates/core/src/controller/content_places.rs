@@ -3,11 +3,11 @@
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
 use super::Controller;
-use crate::admin::WriteCache;
 use crate::array::set::Set;
 use crate::geometry::shape::Side;
 use crate::geometry::{Geometry, COPIES_MAX};
 use crate::journal::session::may_be_in_journal;
+use crate::settings::WriteCache;
 
 /// The places of the first part of a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,14 +7,12 @@ use openraid_units::SetId;
 use openraid_units::Slot;
 
 use crate::actions::Actions;
-use crate::admin::AdminError;
-use crate::admin::AdminOutcome;
-use crate::admin::MemberState;
-use crate::admin::NewMember;
-use crate::admin::TaskKind;
+use crate::admin_answer::AdminError;
+use crate::admin_answer::AdminOutcome;
 use crate::array::member::new_member;
 use crate::array::member::Member;
 use crate::array::metadata::Metadata;
+use crate::array::new_array::NewMember;
 use crate::array::set::Set;
 use crate::array::sets::Signal;
 use crate::array::suitable_drive::check_suits;
@@ -22,6 +20,8 @@ use crate::call::Call;
 use crate::controller::Controller;
 use crate::ppl::recovery::prepare_log;
 use crate::reason::FailReason;
+use crate::set_status::MemberState;
+use crate::set_status::TaskKind;
 
 impl Controller {
     pub(super) fn admin_fail(

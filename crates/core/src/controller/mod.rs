@@ -14,6 +14,7 @@ mod admin_command;
 mod admin_queue;
 mod append_drive_command;
 mod array_start;
+pub(crate) mod array_status;
 mod cached_write;
 pub mod content_places;
 mod destage_steps;

@@ -8,7 +8,7 @@ use openraid_units::{ArrayId, Sectors, SetId};
 
 use super::append_drive_command::plan_of_append;
 use crate::actions::{Actions, NoticeKind};
-use crate::admin::{AdminError, AdminOutcome, MemberState};
+use crate::admin_answer::{AdminError, AdminOutcome};
 use crate::array::member::Member;
 use crate::array::reshape_plan::{plan_reshape, plan_resize, PlanKind, Present, ReshapeGoal, ReshapePlan};
 use crate::array::set::Set;
@@ -21,6 +21,7 @@ use crate::geometry::reshape::ShapeChange;
 use crate::geometry::shape::Side;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
+use crate::set_status::MemberState;
 
 impl Controller {
     /// Begin to change the shape of an array. It is begun when the superblocks say so.

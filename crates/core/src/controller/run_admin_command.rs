@@ -9,11 +9,9 @@ use openraid_units::Token;
 
 use crate::actions::Actions;
 use crate::actions::NoticeKind;
-use crate::admin::AdminError;
-use crate::admin::AdminOutcome;
-use crate::admin::AdminReply;
-use crate::admin::Policy;
-use crate::admin::WriteCache;
+use crate::admin_answer::AdminError;
+use crate::admin_answer::AdminOutcome;
+use crate::admin_answer::AdminReply;
 use crate::array::awaited_changes::AwaitedChange;
 use crate::array::member::Member;
 use crate::array::metadata::Metadata;
@@ -32,7 +30,9 @@ use crate::controller::{AdminCommand, Controller};
 use crate::events::DriveInfo;
 use crate::io::state::command::Owner;
 use crate::planted::Flaw;
+use crate::settings::Policy;
 use crate::settings::Tuning;
+use crate::settings::WriteCache;
 use openraid_units::Sectors;
 
 /// Minimum length of the sections in which a long stream is read from the copies of a mirror in turn.

@@ -7,15 +7,13 @@ use openraid_units::Instant;
 use openraid_units::Sectors;
 use openraid_units::Slot;
 
-use crate::admin::ArrayStatus;
-use crate::admin::Health;
-use crate::admin::TaskKind;
 use crate::array::set::Life;
 use crate::array::set::Set;
 use crate::array::volume::Volume;
 use crate::background::task_status;
 use crate::cache::figures::CacheStatus;
 use crate::cache::set_figures::CacheFigures;
+use crate::controller::array_status::ArrayStatus;
 use crate::controller::Controller;
 use crate::io::state::drive_queues::DriveLoad;
 use crate::journal::session::may_be_in_journal;
@@ -23,6 +21,8 @@ use crate::limits::STEPS_MAX;
 use crate::occupancy::Occupied;
 use crate::planted::Flaw;
 use crate::request_steps::Step;
+use crate::set_status::Health;
+use crate::set_status::TaskKind;
 
 impl Controller {
     /// Work of a drive since it was attached, at this time, which is not before that of the last `advance`.

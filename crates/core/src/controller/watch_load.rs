@@ -3,15 +3,15 @@
 use crate::actions::Actions;
 use crate::actions::Notice;
 use crate::actions::NoticeKind;
-use crate::admin::MirrorRead;
-use crate::admin::WriteCache;
 use crate::array::adaptive::in_proportion;
 use crate::array::adaptive::AdaptiveFacts;
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::BlockRequest;
 use crate::reason::Reason;
+use crate::settings::MirrorRead;
 use crate::settings::Tuning;
+use crate::settings::WriteCache;
 
 impl Controller {
     /// A request arrives for an array whose policy is adaptive.

@@ -1,6 +1,6 @@
 //! A set whose superblocks say that the journal holds acknowledged writes for it is enlisted for replay.
 
-use crate::admin::AdminError;
+use crate::admin_answer::AdminError;
 use crate::array::set::{Life, Set};
 use crate::journal::set_journal::Share;
 use crate::journal::Journal;

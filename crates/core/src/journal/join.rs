@@ -28,7 +28,7 @@ use super::devices::{Device, DeviceState};
 use super::superblock_order::{encoded, unfinished};
 use super::Journal;
 use crate::actions::{Data, NoticeKind};
-use crate::admin::{AdminError, AdminOutcome};
+use crate::admin_answer::{AdminError, AdminOutcome};
 use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::events::CommandError;

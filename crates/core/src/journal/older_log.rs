@@ -12,44 +12,10 @@
 //! recognized. The same writes raise the event count, so that an older image of a member is recognized, too. Without a
 //! session they are made as often while hosts write to a set with redundancy, for the event count alone.
 
-use core::fmt;
-use openraid_format::{JournalReached, Uuid, JOURNAL_ARRAYS_MAX};
+use openraid_format::{JournalReached, JOURNAL_ARRAYS_MAX};
 use openraid_units::Instant;
 
 use crate::journal::set_journal::SetJournal;
-
-/// A journal that ends before something that members know of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OlderLog {
-    /// The journal.
-    pub journal: Uuid,
-    /// How far it has come.
-    pub ends: JournalReached,
-    /// What members know of.
-    pub seen: JournalReached,
-}
-
-impl fmt::Display for OlderLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { journal, ends, seen } = self;
-        if seen.entry > ends.entry {
-            write!(f, "this log ends at entry {}, and members have seen entry {}", ends.entry, seen.entry)?;
-        } else {
-            write!(
-                f,
-                "the superblock of this journal has generation {}, and members have seen generation {}",
-                ends.generation, seen.generation
-            )?;
-        }
-        write!(
-            f,
-            ": it is an older copy of journal {journal}, and what it holds is older than what the members have; start the \
-             server with the device that was used last (--journal), or give up the writes that only that device has \
-             (--journal-lost)"
-        )
-    }
-}
-impl core::error::Error for OlderLog {}
 
 /// The 32 bits of a journal's generation that superblocks of members have room for.
 pub(crate) fn generation_of(generation: u64) -> u32 {

@@ -12,7 +12,7 @@ use super::join::JournalJoin;
 use super::log_entries::{Entry, KEPT_MAX};
 use super::older_log::Positions;
 use super::{Journal, JournalCounters, JournalState};
-use crate::admin::{AdminError, AdminOutcome};
+use crate::admin_answer::{AdminError, AdminOutcome};
 use crate::array::awaited_changes::AwaitedChange;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Base;

@@ -1,8 +1,9 @@
 //! How far the journal has come is recorded in the superblocks of sets.
 
+use crate::admin_answer::OlderLog;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::journal::older_log::{generation_of, OlderLog};
+use crate::journal::older_log::generation_of;
 use crate::journal::Journal;
 use openraid_format::{JournalReached, Uuid};
 use openraid_units::SetId;

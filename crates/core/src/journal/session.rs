@@ -23,7 +23,6 @@ pub use super::set_journal::Session;
 use super::set_journal::{Demand, Marked, SetState, Share, Stage};
 use super::Journal;
 use crate::actions::NoticeKind;
-use crate::admin::WriteCache;
 use crate::array::awaited_changes::AwaitedChange;
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
@@ -32,6 +31,7 @@ use crate::io::state::command::Owner;
 use crate::journal::record_position::record_position;
 use crate::journal::set_journal::Reached;
 use crate::planted::Flaw;
+use crate::settings::WriteCache;
 
 /// Why the journal does not protect a set's writes although its policy says so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,7 +14,7 @@ use openraid_units::{BlockSize, Bytes, DriveId, PoolOffset, Sectors, SetId};
 
 use super::area::room_of;
 use super::{Redoing, SetPpl, StartStage};
-use crate::admin::AdminError;
+use crate::admin_answer::AdminError;
 use crate::array::assemble::{Assembly, PplRedo};
 use crate::array::set::{Life, Set};
 use crate::array::set_start::rows_max_of;

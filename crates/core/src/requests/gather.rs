@@ -26,7 +26,6 @@ use openraid_units::{ArrayId, Instant, PoolOffset, Sectors, SetId, SetLba};
 
 use super::Requests;
 use crate::actions::{ReplyStatus, JOBS_SLACK};
-use crate::admin::WriteCache;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
@@ -37,6 +36,7 @@ use crate::io::state::footprint::{narrow, Columns, StripeRows};
 use crate::io::state::op::{HostRange, Op, OpPayload};
 use crate::io::state::search::Part;
 use crate::limits::{Limits, GATHER_DELAY, MEMBERS_MAX};
+use crate::settings::WriteCache;
 use crate::slab::{Queue, Slab, NONE};
 
 /// Maximum number of streams. Writes of further ones are not gathered.

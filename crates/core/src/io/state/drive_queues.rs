@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
-use crate::admin::AdminError;
+use crate::admin_answer::AdminError;
 use crate::events::DriveInfo;
 use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::sorted_queue::{Node, SortedQueue};

@@ -15,8 +15,8 @@
 //! The method with the fewest member reads is chosen (the number of writes is the same). If read-modify-write and
 //! reconstruct-write need the same number, reconstruct-write is chosen, because it computes parity from data alone.
 
-use crate::admin::PartialWritePolicy;
 use crate::reason::Reason;
+use crate::settings::PartialWritePolicy;
 use crate::slot_set::SlotSet;
 use openraid_units::Slot;
 

@@ -6,7 +6,6 @@
 use openraid_units::{Sectors, SetLba};
 
 use crate::actions::{JobColumn, JobKind, NoticeKind};
-use crate::admin::MemberState;
 use crate::array::sets::Sets;
 use crate::background::check_task::{note_repaired, note_uncompared};
 use crate::geometry::StripeRole;
@@ -19,6 +18,7 @@ use crate::io::steps::op_io::OpIo;
 use crate::io::steps::row_op::weight_of;
 use crate::io::steps::step::hold_for_commands;
 use crate::reason::FailReason;
+use crate::set_status::MemberState;
 use crate::slot_set::SlotSet;
 
 /// After a resync overwrites copies, drop the cached range: the cache may hold data of a copy that has just been

@@ -21,7 +21,6 @@
 use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetLba, Slot, Tag};
 
 use crate::actions::{Data, DriveOp, NoticeKind, ReplyStatus};
-use crate::admin::MemberState;
 use crate::array::bad_blocks::DriveRange;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
@@ -40,6 +39,7 @@ use crate::journal::Journal;
 use crate::limits::{SEARCH_WAYS, ZERO_SECTORS};
 use crate::planted::Flaw;
 use crate::reason::{FailReason, Reason};
+use crate::set_status::MemberState;
 use crate::slot_set::SlotSet;
 
 /// A range of a member, and the place of its bytes in the pool.

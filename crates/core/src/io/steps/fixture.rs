@@ -11,14 +11,15 @@ use openraid_units::{
 };
 
 use crate::actions::{Actions, Direction, DriveCommand, JobKind, ReplyStatus};
-use crate::admin::AdminCommand;
-use crate::admin::{FoundEntry, FoundJournal, Policy, WriteCache};
+use crate::controller::AdminCommand;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, Completion, DriveError, ParityVerdict, RequestKind};
 use crate::io::state::command::{ChannelCommand, Owner};
 use crate::io::state::wait::Wait;
 use crate::io::steps::gate::tests::{array_at_rest, drive_of, started, three_drives};
+use crate::journal::found_journal::{FoundEntry, FoundJournal};
 use crate::limits::{Limits, MEMBERS_MAX};
+use crate::settings::{Policy, WriteCache};
 
 /// An array whose drives answer when the test lets them. Transfers and computations end at once.
 pub(in crate::io) struct Drives {

@@ -3,11 +3,11 @@
 use openraid_units::{MemberLba, Sectors, SetId};
 
 use crate::actions::{DriveOp, ReplyStatus};
-use crate::admin::Health;
 use crate::io::state::op::Phase;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::hold_for_commands;
 use crate::reason::Reason;
+use crate::set_status::Health;
 
 impl OpIo<'_> {
     pub(crate) fn step_flush(&mut self, index: u32) {

@@ -12,7 +12,6 @@
 
 use openraid_units::{Sectors, SetId, SetLba, SECTOR_BYTES};
 
-use crate::admin::MirrorRead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
@@ -25,6 +24,7 @@ use crate::io::state::op::Op;
 use crate::io::steps::op_io::OpIo;
 use crate::reason::Reason;
 use crate::requests::Requests;
+use crate::settings::MirrorRead;
 use crate::slot_set::SlotSet;
 
 /// Number of waiting commands for each copy from which the present position of a head does not predict its next one.

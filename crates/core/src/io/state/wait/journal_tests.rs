@@ -7,9 +7,9 @@ use std::vec::Vec;
 
 use super::*;
 use crate::actions::{DriveOp, ReplyStatus};
-use crate::admin::WriteCache;
 use crate::events::{DriveError, RequestKind};
 use crate::io::steps::fixture::{Drives, JOURNAL};
+use crate::settings::WriteCache;
 use openraid_units::{DriveId, MemberLba, Slot, Token};
 
 /// The request that waits.

@@ -9,11 +9,11 @@ use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
 use openraid_units::{BlockSize, Bytes, DriveId, Instant, Nanos, Sectors, SetId, Slot, StripeIndex, Token};
 
 use crate::actions::Actions;
-use crate::admin::AdminCommand;
-use crate::admin::AdminOutcome;
+use crate::admin_answer::AdminOutcome;
 use crate::array::active_mark::Intent;
 use crate::array::assemble::Assembly;
 use crate::array::new_array::{plan, CreateSpec, NewDrive};
+use crate::controller::AdminCommand;
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::geometry::shape::Side;
