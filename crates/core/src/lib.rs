@@ -65,5 +65,5 @@ pub mod admin {
     pub use crate::set_status::{
         BitmapStatus, Health, MemberState, MemberStatus, ReshapeStage, ReshapeStatus, TaskKind, TaskStatus,
     };
-    pub use crate::settings::{MirrorRead, PartialWritePolicy, Policy, Profile, ReadAhead, WriteCache};
+    pub use crate::settings::{MirrorRule, PartialWritePolicy, Policy, Profile, ReadAhead, WriteCache};
 }

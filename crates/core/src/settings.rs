@@ -168,7 +168,7 @@ pub enum ReadAhead {
 /// The rule for the copy of a mirror that is read. Members that do not rotate have no heads: rules about heads choose
 /// them by pending commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum MirrorRead {
+pub enum MirrorRule {
     /// The first available copy.
     Primary,
     /// Each copy in turn.
@@ -216,7 +216,7 @@ words! {
     PartialWritePolicy { Fewest = "fewest", ReadModifyWrite = "rmw", }
     WriteCache { Through = "through", Journal = "journal", Volatile = "volatile", }
     ReadAhead { None = "none", Always = "always", Adaptive = "adaptive", }
-    MirrorRead {
+    MirrorRule {
         Primary = "primary",
         RoundRobin = "round-robin",
         LeastPending = "least-pending",
@@ -338,16 +338,16 @@ settings! {
     read_ahead_max: Sectors = Sectors::mib(4), "read-ahead-max", Size(LINE_MIN, WINDOW_MAX), Cache,
         "the maximum window of one stream; read-ahead=none switches read-ahead off";
     /// The rule for the copy of a mirror that is read.
-    mirror_read: MirrorRead = MirrorRead::LeastPending, "mirror-read", Words(MirrorRead), Copies,
+    mirror_read: MirrorRule = MirrorRule::LeastPending, "mirror-read", Words(MirrorRule), Copies,
         "which copy of a mirror is read; twinstor: the nearest head, and long streams in sections from all copies";
-    /// [`MirrorRead::TwinStor`]: sequential streams, and single requests, that are longer than this are read from all copies.
+    /// [`MirrorRule::TwinStor`]: sequential streams, and single requests, that are longer than this are read from all copies.
     split_above: Sectors = Sectors::mib(1), "split-above", Size(Sectors::ZERO, Sectors::MAX), Copies,
         "twinstor: streams and requests longer than this are read in sections";
-    /// [`MirrorRead::TwinStor`]: length that is read from one copy before the next one. At least 4 KiB.
+    /// [`MirrorRule::TwinStor`]: length that is read from one copy before the next one. At least 4 KiB.
     split_section: Sectors = Sectors::mib(1), "split-section", Size(LINE_MIN, WINDOW_MAX), Copies,
         "twinstor: the length of a section";
-    /// [`MirrorRead::TwinStor`]: does a sequential stream count from its beginning? Otherwise only the data that hosts
-    /// have requested at once counts, and also for [`MirrorRead::LeastPending`].
+    /// [`MirrorRule::TwinStor`]: does a sequential stream count from its beginning? Otherwise only the data that hosts
+    /// have requested at once counts, and also for [`MirrorRule::LeastPending`].
     split_streams: bool = true, "split-streams", Switch("on", "off"), Copies,
         "on: split-above counts the length of a sequential stream; off: only its data that waits for an answer";
     /// Are commands that wait for a rotating drive chosen by position? Otherwise they are issued in order of arrival.
@@ -419,7 +419,7 @@ pub struct Tuning {
     /// The read-ahead.
     pub read_ahead: ReadAhead,
     /// The rule for the copy of a mirror that is read.
-    pub mirror_read: MirrorRead,
+    pub mirror_read: MirrorRule,
     /// Maximum time that dirty data waits.
     pub destage_delay: Nanos,
 }
@@ -519,7 +519,7 @@ impl Policy {
                 scrub_rate: Sectors::mib(20),
                 background_depth: 4,
                 write_cache: if has_journal { safe } else { WriteCache::Volatile },
-                mirror_read: MirrorRead::NearestHead,
+                mirror_read: MirrorRule::NearestHead,
                 adaptive: true,
                 ..balanced
             },

@@ -212,7 +212,7 @@ impl SettingsPlan {
 mod tests {
     use super::*;
     use openraid_config::{ArrayId, DesiredSetting, FileValue};
-    use openraid_core::admin::{MirrorRead, Profile};
+    use openraid_core::admin::{MirrorRule, Profile};
     use openraid_units::Sectors;
 
     const ALL: Able = Able { cache: true, journal: true };
@@ -245,7 +245,7 @@ mod tests {
     fn settings_come_back_and_a_profile_replaces_those_before_it() {
         let plan_of = |text: &str| plan(&kept(text), None, ALL, None);
         let set = plan_of("rebuild.rate=50M mirror-read=primary drive.cache=off access=read-only");
-        assert_eq!((set.policy.rebuild_rate, set.policy.mirror_read), (Sectors::mib(50), MirrorRead::Primary));
+        assert_eq!((set.policy.rebuild_rate, set.policy.mirror_read), (Sectors::mib(50), MirrorRule::Primary));
         assert_eq!((set.drive_cache, set.access, set.profile), (Some(DriveCacheOption::Off), Access::ReadOnly, None));
         assert_eq!(set.notes, [""; 0]);
         let set = plan_of("rebuild.rate=50M drive.cache=off profile=performance scrub.rate=1M");

@@ -362,7 +362,7 @@ fn page_table() -> String {
 mod tests {
     use super::*;
     use openraid_config::Access;
-    use openraid_core::admin::{MirrorRead, PartialWritePolicy, ReadAhead, WriteCache};
+    use openraid_core::admin::{MirrorRule, PartialWritePolicy, ReadAhead, WriteCache};
 
     #[test]
     fn settings_are_taken_by_name_and_nonsense_is_refused() {
@@ -380,7 +380,7 @@ mod tests {
             background_depth: 3,
             read_ahead: ReadAhead::Always,
             read_ahead_max: Sectors::mib(1),
-            mirror_read: MirrorRead::TwinStor,
+            mirror_read: MirrorRule::TwinStor,
             split_above: Sectors::kib(128),
             split_section: Sectors::kib(64),
             split_streams: false,
@@ -428,7 +428,7 @@ mod tests {
                 scrub_rate: Sectors::mib(20),
                 background_depth: 4,
                 write_cache: if has_journal { WriteCache::Journal } else { WriteCache::Volatile },
-                mirror_read: MirrorRead::NearestHead,
+                mirror_read: MirrorRule::NearestHead,
                 adaptive: true,
                 ..first
             };

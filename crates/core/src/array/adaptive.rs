@@ -17,7 +17,7 @@ use openraid_units::{Instant, Nanos};
 use crate::events::{BlockRequest, RequestKind};
 use crate::limits::STREAMS_MAX;
 pub use crate::settings::{AdaptiveStatus, Load, Switch, Tuning, SWITCHES_KEPT};
-use crate::settings::{MirrorRead, ReadAhead};
+use crate::settings::{MirrorRule, ReadAhead};
 
 /// Minimum length of a window. It also has at least [`WINDOW_REQUESTS`] reads and writes.
 const WINDOW_TIME: Nanos = Nanos::from_secs(1);
@@ -167,17 +167,17 @@ fn best_tuning(load: &Load, now: Tuning, facts: AdaptiveFacts) -> Tuning {
     best
 }
 
-fn best_mirror_read(load: &Load, now: MirrorRead) -> MirrorRead {
-    let was_stream = now == MirrorRead::TwinStor;
+fn best_mirror_read(load: &Load, now: MirrorRule) -> MirrorRule {
+    let was_stream = now == MirrorRule::TwinStor;
     let mark = if was_stream { ORDERED_HALF } else { ORDERED_MOST };
     if load.ordered_read_percent >= mark {
-        return MirrorRead::TwinStor;
+        return MirrorRule::TwinStor;
     }
-    let mark = if now == MirrorRead::LeastPending { SHALLOW } else { DEEP };
+    let mark = if now == MirrorRule::LeastPending { SHALLOW } else { DEEP };
     if load.depth_tenths >= mark {
-        MirrorRead::LeastPending
+        MirrorRule::LeastPending
     } else {
-        MirrorRead::NearestHead
+        MirrorRule::NearestHead
     }
 }
 
@@ -382,12 +382,12 @@ mod tests {
         let mut driver = Driver::new();
         assert_eq!(driver.windows(1, 1, |n| (true, anywhere(n), 4096)), 0, "one window is not enough");
         assert_eq!(driver.windows(1, 1, |n| (true, anywhere(n), 4096)), 1);
-        let random = Tuning { read_ahead: ReadAhead::None, mirror_read: MirrorRead::NearestHead, ..tuning() };
+        let random = Tuning { read_ahead: ReadAhead::None, mirror_read: MirrorRule::NearestHead, ..tuning() };
         assert_eq!(driver.tuning, random);
         driver.windows(3, 32, |n| (true, anywhere(n), 4096));
-        assert_eq!(driver.tuning, Tuning { mirror_read: MirrorRead::LeastPending, ..random });
+        assert_eq!(driver.tuning, Tuning { mirror_read: MirrorRule::LeastPending, ..random });
         driver.windows(3, 1, |n| (true, n << 16, 64 << 10));
-        let stream = Tuning { read_ahead: ReadAhead::Adaptive, mirror_read: MirrorRead::TwinStor, ..tuning() };
+        let stream = Tuning { read_ahead: ReadAhead::Adaptive, mirror_read: MirrorRule::TwinStor, ..tuning() };
         assert_eq!(driver.tuning, stream);
         driver.windows(3, 8, |n| (false, anywhere(n), 4096));
         assert_eq!(driver.tuning, Tuning { destage_delay: USUAL + USUAL, ..stream });
@@ -402,7 +402,7 @@ mod tests {
     fn a_load_in_the_middle_does_not_make_it_swing() {
         let mut driver = Driver::new();
         driver.windows(4, 1, |n| (true, n << 16, 64 << 10));
-        assert_eq!(driver.tuning.mirror_read, MirrorRead::TwinStor);
+        assert_eq!(driver.tuning.mirror_read, MirrorRule::TwinStor);
         // Half of the reads continue the stream, half do not.
         let half = |n: u64| (true, if n.is_multiple_of(2) { n << 15 } else { anywhere(n) }, 64 << 10);
         assert_eq!(driver.windows(50, 4, half), 0);

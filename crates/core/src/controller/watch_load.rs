@@ -9,7 +9,7 @@ use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::BlockRequest;
 use crate::reason::Reason;
-use crate::settings::MirrorRead;
+use crate::settings::MirrorRule;
 use crate::settings::Tuning;
 use crate::settings::WriteCache;
 
@@ -41,7 +41,7 @@ impl Controller {
             self.base.trace.note(&mut self.sets, first, Reason::AdaptiveReadAhead, window, load.ordered_read_percent);
         }
         if from.mirror_read != to.mirror_read {
-            let ordered = to.mirror_read == MirrorRead::TwinStor;
+            let ordered = to.mirror_read == MirrorRule::TwinStor;
             let figure = if ordered { load.ordered_read_percent } else { load.depth_tenths };
             self.base.trace.note(&mut self.sets, first, Reason::AdaptiveMirror, window, figure);
         }

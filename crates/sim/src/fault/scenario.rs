@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use openraid_core::admin::{MirrorRead, PartialWritePolicy, Policy, ReadAhead, WriteCache};
+use openraid_core::admin::{MirrorRule, PartialWritePolicy, Policy, ReadAhead, WriteCache};
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
@@ -429,11 +429,11 @@ pub(super) fn draw_policy(random: &mut Random) -> Policy {
         read_ahead: *random.pick(&[ReadAhead::None, ReadAhead::Always, ReadAhead::Adaptive]),
         read_ahead_max: Sectors::kib(1 << random.between(3, 12)),
         mirror_read: *random.pick(&[
-            MirrorRead::Primary,
-            MirrorRead::RoundRobin,
-            MirrorRead::LeastPending,
-            MirrorRead::NearestHead,
-            MirrorRead::TwinStor,
+            MirrorRule::Primary,
+            MirrorRule::RoundRobin,
+            MirrorRule::LeastPending,
+            MirrorRule::NearestHead,
+            MirrorRule::TwinStor,
         ]),
         split_above: Sectors::kib(random.below(256)),
         // As above.

@@ -3,7 +3,7 @@
 //! Physical values come from the profiles' tables, quirks from their table of quirks. A controller's rules (levels,
 //! members, ports) are checked here. An error includes the reason that the profile gives.
 
-use openraid_core::admin::{MirrorRead, PartialWritePolicy, Policy, ReadAhead, WriteCache};
+use openraid_core::admin::{MirrorRule, PartialWritePolicy, Policy, ReadAhead, WriteCache};
 use openraid_models::{
     ArrayLevel, BusProfile, ControllerKind, ControllerProfile, DriveKind, DriveProfile, Duplex, HostProfile, Library,
     QueueKind,
@@ -575,15 +575,15 @@ const DIRTY_STRETCH: u64 = 128 << 10;
 const SECOND_SYNDROME_PERCENT: u64 = 200;
 
 /// The engine's rule for the choice of a mirror's copy.
-fn mirror_read(controller: &ControllerProfile) -> MirrorRead {
+fn mirror_read(controller: &ControllerProfile) -> MirrorRule {
     use openraid_models::MirrorReadRule as Known;
     match controller.mirror_read {
-        Known::Primary => MirrorRead::Primary,
-        Known::RoundRobin => MirrorRead::RoundRobin,
-        Known::LeastPending => MirrorRead::LeastPending,
+        Known::Primary => MirrorRule::Primary,
+        Known::RoundRobin => MirrorRule::RoundRobin,
+        Known::LeastPending => MirrorRule::LeastPending,
         // At depth 1 a rotational estimate gains nothing over the nearest head, and the engine has none.
-        Known::NearestHead | Known::Positioning => MirrorRead::NearestHead,
-        Known::TwinStor => MirrorRead::TwinStor,
+        Known::NearestHead | Known::Positioning => MirrorRule::NearestHead,
+        Known::TwinStor => MirrorRule::TwinStor,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The encoding of each value of a record. New variants get new codes; a code is never used again.
 
 use openraid_core::admin::{
-    AdminCommand, FoundEntry, FoundJournal, KeptEntry, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead,
+    AdminCommand, FoundEntry, FoundJournal, KeptEntry, MirrorRule, NewMember, PartialWritePolicy, Policy, ReadAhead,
     WriteCache,
 };
 use openraid_core::array::assemble::{
@@ -148,7 +148,7 @@ choice!(ReadAhead {
     1 => Always,
     2 => Adaptive,
 });
-choice!(MirrorRead {
+choice!(MirrorRule {
     0 => Primary,
     1 => RoundRobin,
     2 => LeastPending,

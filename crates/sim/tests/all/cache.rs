@@ -3,7 +3,7 @@
 
 use crate::support::{seeds, Case};
 use openraid_core::actions::NoticeKind;
-use openraid_core::admin::{AdminCommand, Health, MirrorRead, Policy, WriteCache};
+use openraid_core::admin::{AdminCommand, Health, MirrorRule, Policy, WriteCache};
 use openraid_core::check_results::ScrubMode;
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Geometry;
@@ -276,7 +276,7 @@ fn data_that_was_read_wrong_is_right_after_a_check_has_corrected_it() {
         let _case = Case::new(4, shape);
         let through = RigOptions { write_cache: WriteCache::Through, ..options(4, SIZES[1]) };
         let mut rig = Rig::new(shape, through);
-        let primary = Policy { mirror_read: MirrorRead::Primary, ..Policy::default() };
+        let primary = Policy { mirror_read: MirrorRule::Primary, ..Policy::default() };
         rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy: primary }).unwrap();
         rig.rest();
         rig.world.write(rig.array, 0, &RIGHT.repeat(32)).unwrap();

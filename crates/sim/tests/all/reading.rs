@@ -3,7 +3,7 @@
 
 use crate::support::{seeds, Case};
 use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
-use openraid_core::admin::{AdminCommand, ArrayStatus, MirrorRead, Policy, ReadAhead, WriteCache};
+use openraid_core::admin::{AdminCommand, ArrayStatus, MirrorRule, Policy, ReadAhead, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
@@ -172,15 +172,15 @@ fn of(commands: &[DriveCommand], drive: u16) -> usize {
 fn round_robin_is_exact_halves_and_primary_is_the_first_copy() {
     let rule = |mirror_read| Policy { mirror_read, ..Policy::default() };
     for members in [2, 3, 4] {
-        let reads = mirror_reads(rule(MirrorRead::RoundRobin), true, ArrayShape::raid1(members), 1200);
+        let reads = mirror_reads(rule(MirrorRule::RoundRobin), true, ArrayShape::raid1(members), 1200);
         for drive in 0..members {
             assert_eq!(of(&reads, drive), 1200 / usize::from(members));
         }
-        let reads = mirror_reads(rule(MirrorRead::Primary), true, ArrayShape::raid1(members), 100);
+        let reads = mirror_reads(rule(MirrorRule::Primary), true, ArrayShape::raid1(members), 100);
         assert_eq!(of(&reads, 0), 100);
     }
     // Each pair of a RAID 10 is divided separately.
-    let reads = mirror_reads(rule(MirrorRead::RoundRobin), false, ArrayShape::raid10(0x102, 4, CHUNK), 5000);
+    let reads = mirror_reads(rule(MirrorRule::RoundRobin), false, ArrayShape::raid10(0x102, 4, CHUNK), 5000);
     for pair in [0, 2] {
         assert!(of(&reads, pair).abs_diff(of(&reads, pair + 1)) <= 1);
     }
@@ -188,7 +188,7 @@ fn round_robin_is_exact_halves_and_primary_is_the_first_copy() {
 
 #[test]
 fn nearest_head_moves_the_heads_as_far_as_theory_says() {
-    let policy = Policy { mirror_read: MirrorRead::NearestHead, ..Policy::default() };
+    let policy = Policy { mirror_read: MirrorRule::NearestHead, ..Policy::default() };
     let reads = mirror_reads(policy, true, ArrayShape::raid1(2), 120_000);
     let stroke = reads.iter().map(|command| command.lba.get()).max().unwrap() as f64;
     let first = reads.iter().map(|command| command.lba.get()).min().unwrap();
@@ -210,12 +210,12 @@ fn nearest_head_moves_the_heads_as_far_as_theory_says() {
 fn the_nearer_of_two_heads_that_are_anywhere_is_five_twenty_fourths_away() {
     // Each read of the rule follows one read of each copy, so that the heads are at two random places.
     let rule = |mirror_read| Policy { mirror_read, ..Policy::default() };
-    let (mut machine, array) = machine(ArrayShape::raid1(2), 0, rule(MirrorRead::RoundRobin), true);
+    let (mut machine, array) = machine(ArrayShape::raid1(2), 0, rule(MirrorRule::RoundRobin), true);
     let blocks = machine.capacity(array).unwrap().get() / (4 * KIB);
     let (mut chance, mut all) = (Random::new(12), Vec::new());
     let rounds = 20_000;
     for _ in 0..rounds {
-        for (mirror_read, requests) in [(MirrorRead::RoundRobin, 2), (MirrorRead::NearestHead, 1)] {
+        for (mirror_read, requests) in [(MirrorRule::RoundRobin, 2), (MirrorRule::NearestHead, 1)] {
             machine.admin(AdminCommand::SetPolicy { array, policy: rule(mirror_read) }).unwrap();
             machine.run(array, RequestKind::Read, 4 * KIB, 1, requests, || chance.below(blocks) * 4 * KIB);
             machine.drain();
@@ -239,7 +239,7 @@ fn the_nearer_of_two_heads_that_are_anywhere_is_five_twenty_fourths_away() {
 
 #[test]
 fn flash_is_chosen_by_what_it_has_to_do_whatever_the_heads() {
-    for mirror_read in [MirrorRead::NearestHead, MirrorRead::TwinStor] {
+    for mirror_read in [MirrorRule::NearestHead, MirrorRule::TwinStor] {
         let policy = Policy { mirror_read, ..Policy::default() };
         let (mut machine, array) = machine(ArrayShape::raid1(2), 0, policy, false);
         machine.run(array, RequestKind::Read, 4 * KIB, 2, 2000, || 8 * KIB);
@@ -252,7 +252,7 @@ fn flash_is_chosen_by_what_it_has_to_do_whatever_the_heads() {
 /// Sequential order saves moves of heads. Drives without heads share a stream over all copies.
 #[test]
 fn a_stream_on_flash_is_shared_by_what_its_drives_have_to_do() {
-    for mirror_read in [MirrorRead::LeastPending, MirrorRead::NearestHead, MirrorRead::TwinStor] {
+    for mirror_read in [MirrorRule::LeastPending, MirrorRule::NearestHead, MirrorRule::TwinStor] {
         for (rotational, least) in [(false, 900), (true, 0)] {
             let split_above = Sectors::mib(1024);
             let policy = Policy { mirror_read, split_above, ..Policy::default() };
@@ -275,7 +275,7 @@ fn a_stream_on_flash_is_shared_by_what_its_drives_have_to_do() {
 fn a_stream_stays_on_one_copy_until_it_is_long_and_is_then_read_in_sections() {
     for shape in [ArrayShape::raid1(2), ArrayShape::raid10(0x102, 2, CHUNK)] {
         let policy = Policy {
-            mirror_read: MirrorRead::TwinStor,
+            mirror_read: MirrorRule::TwinStor,
             split_above: Sectors::mib(1),
             split_section: Sectors::kib(256),
             ..Policy::default()
@@ -308,7 +308,7 @@ fn a_stream_stays_on_one_copy_until_it_is_long_and_is_then_read_in_sections() {
 
 #[test]
 fn far_copies_are_read_where_they_lie_striped() {
-    let policy = Policy { mirror_read: MirrorRead::TwinStor, ..Policy::default() };
+    let policy = Policy { mirror_read: MirrorRule::TwinStor, ..Policy::default() };
     let (mut machine, array) = machine(ArrayShape::raid10(0x201, 4, CHUNK), 0, policy, true);
     let half = machine.controller().status(array).unwrap().superblock.unwrap().size.get() / 2;
     let mut at = 0;
@@ -335,11 +335,11 @@ fn options(seed: u64, cache: u64, write_cache: WriteCache) -> RigOptions {
 fn policy(rig: &mut Rig) -> Policy {
     let read_ahead = *rig.random.pick(&[ReadAhead::None, ReadAhead::Always, ReadAhead::Adaptive]);
     let mirror_read = *rig.random.pick(&[
-        MirrorRead::Primary,
-        MirrorRead::RoundRobin,
-        MirrorRead::LeastPending,
-        MirrorRead::NearestHead,
-        MirrorRead::TwinStor,
+        MirrorRule::Primary,
+        MirrorRule::RoundRobin,
+        MirrorRule::LeastPending,
+        MirrorRule::NearestHead,
+        MirrorRule::TwinStor,
     ]);
     Policy {
         read_ahead,
@@ -475,7 +475,7 @@ fn the_adaptive_policy_follows_the_load_gives_reasons_and_can_be_reset() {
         rig.run_for(Nanos::from_millis(16));
     }
     let status = rig.status().adaptive;
-    assert_eq!((status.tuning.mirror_read, status.tuning.read_ahead), (MirrorRead::NearestHead, ReadAhead::None));
+    assert_eq!((status.tuning.mirror_read, status.tuning.read_ahead), (MirrorRule::NearestHead, ReadAhead::None));
     assert_eq!((status.on, status.switches, status.last.len()), (true, 1, 1));
     assert_eq!((status.last[0].load.read_percent, status.last[0].load.depth_tenths), (100, 10));
     for number in 0..300 {
@@ -485,7 +485,7 @@ fn the_adaptive_policy_follows_the_load_gives_reasons_and_can_be_reset() {
     }
     let status = rig.status();
     let tuning = status.adaptive.tuning;
-    assert_eq!((tuning.mirror_read, tuning.read_ahead), (MirrorRead::TwinStor, ReadAhead::Adaptive));
+    assert_eq!((tuning.mirror_read, tuning.read_ahead), (MirrorRule::TwinStor, ReadAhead::Adaptive));
     assert_eq!((reason(&status, Reason::AdaptiveMirror), reason(&status, Reason::AdaptiveReadAhead)), (2, 2));
     assert_eq!(status.policy, set, "the settings stay as they were");
     // A change of another setting keeps the learned state, a reset clears it, and off remains off.
@@ -502,7 +502,7 @@ fn the_adaptive_policy_follows_the_load_gives_reasons_and_can_be_reset() {
         rig.run_for(Nanos::from_millis(16 + number % 2));
     }
     let status = rig.status().adaptive;
-    assert_eq!((status.on, status.switches, status.tuning.mirror_read), (false, 0, MirrorRead::LeastPending));
+    assert_eq!((status.on, status.switches, status.tuning.mirror_read), (false, 0, MirrorRule::LeastPending));
     rig.restart();
     assert_eq!(rig.status().adaptive.windows, 0, "gone with the array");
 }

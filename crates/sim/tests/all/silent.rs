@@ -2,7 +2,7 @@
 //! do not need them wait for a limited time only. They are served again as soon as one of the drives answers.
 
 use openraid_core::actions::ReplyStatus;
-use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, MirrorRead, Policy};
+use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, MirrorRule, Policy};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
@@ -115,7 +115,7 @@ fn reads_of_mirrors_that_lack_memory_for_their_second_try_have_an_end() {
     let (last, _) = arrays[3];
     for silent in &arrays[..3] {
         // All reads are from the copy that becomes silent.
-        let policy = Policy { mirror_read: MirrorRead::Primary, ..rig.world.status(silent.0).unwrap().policy };
+        let policy = Policy { mirror_read: MirrorRule::Primary, ..rig.world.status(silent.0).unwrap().policy };
         rig.world.admin(AdminCommand::SetPolicy { array: silent.0, policy }).unwrap();
         fall_silent(&mut rig, *silent, RequestKind::Read, 512 << 10);
         rig.world.run_until_answered();
@@ -226,7 +226,7 @@ fn operations_without_commands_continue_after_a_silent_drive_has_answered() {
     let mut rig = Rig::new(ArrayShape { data: DATA, ..ArrayShape::raid1(2) }, options);
     rig.rest();
     let timeout = rig.world.limits().command_timeout;
-    let policy = Policy { mirror_read: MirrorRead::Primary, ..rig.world.status(rig.array).unwrap().policy };
+    let policy = Policy { mirror_read: MirrorRule::Primary, ..rig.world.status(rig.array).unwrap().policy };
     rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).unwrap();
     // More commands than the table may have if one more operation is to begin.
     let primary = (rig.array, rig.drives[0]);

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use openraid_core::admin::{MirrorRead, Policy};
+use openraid_core::admin::{MirrorRule, Policy};
 use openraid_sim::machine::{ArrayLevel, ArraySpec, Machine, MachineParts};
 use openraid_sim::Random;
 use openraid_units::{Instant, Nanos};
@@ -79,10 +79,10 @@ fn mirrors_wait_as_queues_of_their_rule_say() {
         for _ in 0..200 {
             sigma = (2.0 * busy / (2.0 * busy + 1.0 - sigma)).powi(2);
         }
-        let turns = mean(MirrorRead::RoundRobin, busy);
+        let turns = mean(MirrorRule::RoundRobin, busy);
         let expected = 1.0 / (1.0 - sigma);
         assert!((turns / expected - 1.0).abs() < 0.03, "turns at {busy}: {turns} is not {expected}");
-        let shorter = mean(MirrorRead::LeastPending, busy);
+        let shorter = mean(MirrorRule::LeastPending, busy);
         let best = 1.0 / (1.0 - busy * busy);
         assert!((best * 0.99..turns).contains(&shorter), "shorter at {busy}: {shorter}; {best} to {turns}");
     }

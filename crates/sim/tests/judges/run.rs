@@ -1,6 +1,6 @@
 //! One cell in the machine of this project.
 
-use openraid_core::admin::{MirrorRead, Policy};
+use openraid_core::admin::{MirrorRule, Policy};
 use openraid_drives::{AnyDrive, DriveKit, DriveOptions, VirtualDrive};
 use openraid_models::{DriveKind, DriveProfile, Library, Rate};
 use openraid_sim::machine::{ArraySpec, HostIo, IoKind, Machine, MachineParts};
@@ -88,10 +88,10 @@ pub fn machine(cell: &Cell, profile: &DriveProfile, together: bool) -> Machine {
     };
     let drives: Vec<AnyDrive> = (0..u64::from(cell.members)).map(|index| kit.build(&options(index))).collect();
     let mirror_read = match cell.mirror.as_str() {
-        "nearest" => MirrorRead::NearestHead,
-        "pending" => MirrorRead::LeastPending,
-        "shortest" => MirrorRead::TwinStor,
-        _ => MirrorRead::RoundRobin,
+        "nearest" => MirrorRule::NearestHead,
+        "pending" => MirrorRule::LeastPending,
+        "shortest" => MirrorRule::TwinStor,
+        _ => MirrorRule::RoundRobin,
     };
     // A drive that does not sort gets one command at a time in that simulator, and the others wait in order before it.
     let alone = cell.is_disk() && cell.window == 1;

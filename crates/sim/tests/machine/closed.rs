@@ -1,6 +1,6 @@
 //! Queueing networks with known answers.
 
-use openraid_core::admin::{MirrorRead, Policy};
+use openraid_core::admin::{MirrorRule, Policy};
 use openraid_drives::{DriveKit, DriveOptions};
 use openraid_models::{DriveKind, Library, SeekPoints};
 use openraid_sim::machine::parts::{HostCost, ProcessorCost};
@@ -133,7 +133,7 @@ fn nearer_seek_ms(points: &SeekPoints) -> f64 {
 /// head reads.
 fn read_ms(kit: &DriveKit, (level, members): (ArrayLevel, u64), parts: u64, requests: u64) -> f64 {
     let drive = |index| kit.build(&DriveOptions { index, seed: 6, ..DriveOptions::default() });
-    let policy = Policy { mirror_read: MirrorRead::NearestHead, ..Policy::default() };
+    let policy = Policy { mirror_read: MirrorRule::NearestHead, ..Policy::default() };
     let machine_parts = MachineParts { policy, ..MachineParts::default() };
     let array = ArraySpec::new(level, members as u16);
     let drives = (0..members).map(drive).collect();

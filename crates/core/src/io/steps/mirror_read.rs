@@ -1,4 +1,4 @@
-//! The choice of the copy of a mirror that is read: the rules of [`MirrorRead`], and the estimated head positions.
+//! The choice of the copy of a mirror that is read: the rules of [`MirrorRule`], and the estimated head positions.
 //!
 //! Drives do not report the position of a head. It is estimated as the end of the last host command on that member, at
 //! first 0. Background work is ignored, because it gives way. With long queues the present position does not predict
@@ -24,7 +24,7 @@ use crate::io::state::op::Op;
 use crate::io::steps::op_io::OpIo;
 use crate::reason::Reason;
 use crate::requests::Requests;
-use crate::settings::MirrorRead;
+use crate::settings::MirrorRule;
 use crate::slot_set::SlotSet;
 
 /// Number of waiting commands for each copy from which the present position of a head does not predict its next one.
@@ -113,16 +113,16 @@ impl OpIo<'_> {
         let (set, heads) = (self.sets.get(id), self.ops.heads_mut(id));
         let mirror = set.shape().mirror(side);
         match set.tuning().mirror_read {
-            MirrorRead::RoundRobin => {
+            MirrorRule::RoundRobin => {
                 heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
             }
-            MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
+            MirrorRule::TwinStor | MirrorRule::LeastPending if !set.is_flash() => {
                 let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
                 let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
                 heads.went_on(at, len, which.map_or(0, |(which, _)| which));
                 heads.parts[copy.slot.index()].take(copy.lba.get());
             }
-            MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
+            MirrorRule::TwinStor | MirrorRule::LeastPending | MirrorRule::Primary | MirrorRule::NearestHead => {}
         }
         heads.moved(copy.slot, (copy.lba + len).get());
     }
@@ -142,18 +142,18 @@ impl OpIo<'_> {
             return fixed_copy((set, op.side()), mirror, at, left);
         }
         let rule = set.tuning().mirror_read;
-        let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
+        let parts = rule == MirrorRule::LeastPending && !set.policy().split_streams;
         let is_long = parts
             && wanted_at_once((set, heads), self.cache, self.requests, op, at, left) > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.call.channels().get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
         // Sequential order saves seeks. A member that does not rotate has none, so a read never waits for another one.
-        let spins = rule == MirrorRead::LeastPending && mirror.copies(at).all(rotates);
+        let spins = rule == MirrorRule::LeastPending && mirror.copies(at).all(rotates);
         let mut deep = None;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
         for copy in mirror.copies(at).filter(copies_to_read((set, op.side()), mirror, at, len)) {
-            if rule == MirrorRead::Primary {
+            if rule == MirrorRule::Primary {
                 return Some((copy, Reason::ReadPrimary));
             }
             let channel = channel_of(&copy)?;
@@ -161,7 +161,7 @@ impl OpIo<'_> {
             if spins && !is_long && goes_on {
                 return Some((copy, Reason::ReadSequential));
             }
-            let may_be_deep = rule == MirrorRead::TwinStor && channel.info().rotational;
+            let may_be_deep = rule == MirrorRule::TwinStor && channel.info().rotational;
             let is_deep = may_be_deep && *deep.get_or_insert_with(|| mirror.copies(at).all(waits_long));
             let (rank, reason) = rank_of(rule, heads, channel, &copy, is_deep);
             if best.is_none_or(|(least, _, _)| rank < least) {
@@ -173,9 +173,9 @@ impl OpIo<'_> {
         // for each chunk.
         if rank.0 == SPINS && !mirror.has_far_copies() {
             let run = match rule {
-                MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
-                MirrorRead::LeastPending if is_long => section_of(self.sets, op, mirror, at, left),
-                MirrorRead::LeastPending if spins => {
+                MirrorRule::TwinStor => self.go_on_with_run(op, mirror, at, left),
+                MirrorRule::LeastPending if is_long => section_of(self.sets, op, mirror, at, left),
+                MirrorRule::LeastPending if spins => {
                     stay_with_run((self.sets, heads), self.call.channels(), op, mirror, (at, left), true)
                 }
                 _ => None,
@@ -200,26 +200,26 @@ impl OpIo<'_> {
 }
 
 /// The rank of a copy by a rule, and the reason to report. With long queues (`is_deep`) head positions do not count.
-fn rank_of(rule: MirrorRead, heads: &ReadHeads, channel: &Channel, copy: &Fragment, is_deep: bool) -> (Rank, Reason) {
+fn rank_of(rule: MirrorRule, heads: &ReadHeads, channel: &Channel, copy: &Fragment, is_deep: bool) -> (Rank, Reason) {
     let (at, before) = (copy.lba.get(), channel.before_read());
     match rule {
-        MirrorRead::RoundRobin | MirrorRead::Primary => {
+        MirrorRule::RoundRobin | MirrorRule::Primary => {
             ((SPINS, heads.turns[copy.slot.index()]), Reason::ReadRoundRobin)
         }
-        MirrorRead::LeastPending => {
+        MirrorRule::LeastPending => {
             // Among equals, the member that does not rotate.
             let waits = u64::from(before) * 2 + u64::from(channel.info().rotational);
             ((SPINS, waits), Reason::ReadLeastPending)
         }
-        MirrorRead::NearestHead | MirrorRead::TwinStor if !channel.info().rotational => {
+        MirrorRule::NearestHead | MirrorRule::TwinStor if !channel.info().rotational => {
             ((FLASH, u64::from(before)), Reason::ReadLeastPending)
         }
-        MirrorRead::NearestHead => ((SPINS, heads.distance(copy.slot, at)), Reason::ReadNearestHead),
-        MirrorRead::TwinStor if is_deep => {
+        MirrorRule::NearestHead => ((SPINS, heads.distance(copy.slot, at)), Reason::ReadNearestHead),
+        MirrorRule::TwinStor if is_deep => {
             ((SPINS, heads.behind_queue(copy.slot, at, before)), Reason::ReadNearestHead)
         }
         // Pending commands count first.
-        MirrorRead::TwinStor => {
+        MirrorRule::TwinStor => {
             let way = heads.distance(copy.slot, at).min(WAY_MAX);
             ((SPINS, u64::from(before) * (WAY_MAX + 1) + way), Reason::ReadNearestHead)
         }

@@ -1,6 +1,6 @@
 //! Values as words of a file, in both directions.
 
-use openraid_core::admin::{MirrorRead, PartialWritePolicy, ReadAhead, WriteCache};
+use openraid_core::admin::{MirrorRule, PartialWritePolicy, ReadAhead, WriteCache};
 use openraid_core::geometry::Level;
 use openraid_format::MinorVersion;
 use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
@@ -61,7 +61,7 @@ enums! {
     PartialWritePolicy { Fewest = "fewest", ReadModifyWrite = "read-modify-write" }
     WriteCache { Through = "through", Journal = "journal", Volatile = "volatile" }
     ReadAhead { None = "none", Always = "always", Adaptive = "adaptive" }
-    MirrorRead {
+    MirrorRule {
         Primary = "primary", RoundRobin = "round-robin", LeastPending = "least-pending", NearestHead = "nearest-head",
         TwinStor = "twinstor"
     }
