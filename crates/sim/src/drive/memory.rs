@@ -23,7 +23,7 @@ use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_core::events::DriveError;
 use openraid_units::{DriveLba, Nanos, Sectors, Tag, SECTOR_BYTES};
 
-use super::fault::{Faults, Silent, Wrong};
+use super::drive_faults::{Faults, Wrong, WrongAnswer};
 use super::image::{FreshContent, Image};
 use super::DriveSpec;
 use crate::random::Random;
@@ -334,16 +334,16 @@ impl MemoryDrive {
     /// Change the data of a read, if a fault does that.
     fn misread(&mut self, command: &DriveCommand, frames: &mut [u8]) {
         match self.faults.spring(command.lba, command.len, true) {
-            Some(Silent::Misread { from }) => {
+            Some(WrongAnswer::Misread { from }) => {
                 let last = DriveLba((self.spec.capacity - command.len).get());
                 self.current.read(from.min(last), frames);
                 self.remember(command.lba, command.len);
             }
-            Some(Silent::FlippedOnTheWay { byte, mask }) => {
+            Some(WrongAnswer::FlippedOnTheWay { byte, mask }) => {
                 frames[byte % SECTOR_LEN] ^= mask;
                 self.remember(command.lba, Sectors(1));
             }
-            Some(Silent::Lost | Silent::Misdirected { .. }) => unreachable!("these are of writes"),
+            Some(WrongAnswer::Lost | WrongAnswer::Misdirected { .. }) => unreachable!("these are of writes"),
             None => {}
         }
     }
@@ -379,12 +379,12 @@ impl MemoryDrive {
         // A write that fails may still have changed the medium.
         let refused = self.faults.write_over(command.lba, command.len);
         let mut written = CachedWrite { sequence: self.sequence, lba: command.lba, len: command.len, content };
-        if let Some(silent) = self.faults.spring(command.lba, command.len, false) {
+        if let Some(effect) = self.faults.spring(command.lba, command.len, false) {
             self.go_wrong(&written);
-            match silent {
-                Silent::Lost => return Ok(()),
-                Silent::Misread { .. } | Silent::FlippedOnTheWay { .. } => unreachable!("these are of reads"),
-                Silent::Misdirected { to } => {
+            match effect {
+                WrongAnswer::Lost => return Ok(()),
+                WrongAnswer::Misread { .. } | WrongAnswer::FlippedOnTheWay { .. } => unreachable!("these are of reads"),
+                WrongAnswer::Misdirected { to } => {
                     let last = DriveLba((self.spec.capacity - command.len).get());
                     written.lba = to.min(last);
                     self.remember(written.lba, written.len);

@@ -1,6 +1,6 @@
 //! Drives of the simulation: their kinds, answer times and content.
 
-pub mod fault;
+pub mod drive_faults;
 pub mod image;
 pub mod lack_of_room;
 pub mod memory;
@@ -10,7 +10,7 @@ use openraid_core::events::DriveInfo;
 use openraid_units::{BlockSize, Nanos, Sectors};
 
 use crate::random::Random;
-pub use fault::{Defect, Faults, LateCommands, Silent, Trap, Wrong};
+pub use drive_faults::{Defect, Faults, LateCommands, Trap, Wrong, WrongAnswer};
 pub use image::{FreshContent, Image};
 pub use lack_of_room::DriveRoom;
 pub use memory::MemoryDrive;

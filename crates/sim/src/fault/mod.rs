@@ -14,6 +14,7 @@
 pub mod aimed_runs;
 pub mod changing_runs;
 mod enum_words;
+pub mod fault_names;
 pub mod judged_set;
 pub mod phase;
 pub mod planted;
@@ -28,10 +29,11 @@ pub mod shrink;
 pub mod swarm_runs;
 pub mod verdict;
 
+pub use fault_names::Fault;
 pub use phase::Phase;
 pub use planted::{Bug, BugRun};
 pub use report::report;
 pub use run::{run, Account};
 pub use saved_run::{RunCondition, SavedRun};
 pub use scenario::{Mode, Scenario};
-pub use verdict::{Excuse, Fault, Report, RunTally, Verdict};
+pub use verdict::{Excuse, Report, RunTally, Verdict};

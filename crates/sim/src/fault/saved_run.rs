@@ -14,9 +14,10 @@ use std::fmt;
 
 use openraid_core::reason::Reason;
 
+use super::fault_names::Fault;
 use super::phase::Phase;
 use super::scenario::Scenario;
-use super::verdict::{Counts, Fault};
+use super::verdict::Counts;
 use fields::{FieldReader, Writer};
 
 /// Text between a fault and its phase.

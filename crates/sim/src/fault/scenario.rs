@@ -105,7 +105,7 @@ pub enum Action {
     Late,
     /// A drive does not answer for this time.
     Silence(Nanos),
-    /// Bits flip in this number of places while the array is idle, and a patrol reads them.
+    /// Bits flip in this number of places while the array is idle, and a repair reads them.
     Patrol(u64),
     /// Bits flip.
     Flip,

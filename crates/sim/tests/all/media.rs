@@ -7,7 +7,7 @@ use openraid_core::check_results::{ScrubMode, ScrubOutcome};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::Geometry;
 use openraid_core::reason::FailReason;
-use openraid_sim::drive::{Defect, Silent, Trap};
+use openraid_sim::drive::{Defect, Trap, WrongAnswer};
 use openraid_sim::oracle::knowing_host::Workload;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::BEFORE_DATA;
@@ -224,15 +224,15 @@ fn media(rig: &Rig) -> Vec<Vec<u8>> {
 }
 
 /// Let the next read of a member's data fail silently.
-fn arm(rig: &mut Rig, slot: Slot, silent: Silent) -> DriveId {
+fn arm(rig: &mut Rig, slot: Slot, effect: WrongAnswer) -> DriveId {
     let (drive, from) = place(rig, slot, 0);
-    let trap = Trap { from, len: rig.shape.member_data(slot.0), silent };
+    let trap = Trap { from, len: rig.shape.member_data(slot.0), effect };
     rig.world.drive_mut(drive).faults.trap = Some(trap);
     drive
 }
 
 /// One read of a member returns wrong data silently: one for a host, and one for a repair.
-fn one_read_goes_wrong(silent: Silent) {
+fn one_read_goes_wrong(effect: WrongAnswer) {
     for shape in [ArrayShape::raid6(5, CHUNK), ArrayShape::raid1(3), ArrayShape::raid5(4, CHUNK), ArrayShape::raid1(2)]
     {
         let _case = Case::new(1, shape);
@@ -246,13 +246,13 @@ fn one_read_goes_wrong(silent: Silent) {
         };
         let right = everything(&mut rig);
         // No level can detect it, so the data of this one read is wrong.
-        let victim = arm(&mut rig, Slot(0), silent);
+        let victim = arm(&mut rig, Slot(0), effect);
         assert_ne!(everything(&mut rig), right);
         assert_eq!(rig.world.drive(victim).faults.wrong.len(), 1);
         assert_eq!(everything(&mut rig), right);
         // A repair detects it. It names the member if the redundancy suffices, and writes no wrong data.
         rig.world.take_notices();
-        let victim = arm(&mut rig, Slot(1), silent);
+        let victim = arm(&mut rig, Slot(1), effect);
         rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).unwrap();
         rig.rest();
         assert_eq!(rig.world.drive(victim).faults.wrong.len(), 1);
@@ -277,12 +277,12 @@ fn one_read_goes_wrong(silent: Silent) {
 
 #[test]
 fn a_repair_reports_a_bit_that_flipped_in_transfer_and_does_not_change_the_medium() {
-    one_read_goes_wrong(Silent::FlippedOnTheWay { byte: 77, mask: 4 });
+    one_read_goes_wrong(WrongAnswer::FlippedOnTheWay { byte: 77, mask: 4 });
 }
 
 #[test]
 fn a_repair_reports_a_read_from_the_wrong_place_and_does_not_change_the_medium() {
-    one_read_goes_wrong(Silent::Misread { from: DriveLba(BEFORE_DATA.get() + 1500) });
+    one_read_goes_wrong(WrongAnswer::Misread { from: DriveLba(BEFORE_DATA.get() + 1500) });
 }
 
 #[test]

@@ -7,8 +7,8 @@ use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy,
 use openraid_units::{DriveId, Slot};
 
 use super::{Run, RunResult, Stop};
+use crate::fault::fault_names::Fault;
 use crate::fault::scenario::ControllerEnd;
-use crate::fault::verdict::Fault;
 use crate::random::Random;
 
 /// One drive in this number is absent.

@@ -5,8 +5,8 @@ use openraid_units::{ArrayId, BlockSize, DriveId, Sectors};
 
 use super::power::LostDriveFate;
 use super::{second_array, Run, RunResult};
+use crate::fault::fault_names::Fault;
 use crate::fault::scenario::ControllerEnd;
-use crate::fault::verdict::Fault;
 use crate::oracle::redundancy::superblock_on;
 use crate::rig::BEFORE_DATA;
 

@@ -11,8 +11,8 @@ use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use super::media_errors::FlippedSector;
 use super::{Run, RunResult, Stop};
+use crate::fault::fault_names::Fault;
 use crate::fault::judged_set::{Differing, RunSet};
-use crate::fault::verdict::Fault;
 use crate::oracle::redundancy::{superblock_on, Misfit};
 
 /// A member: its slot, its drive, the start of its data.

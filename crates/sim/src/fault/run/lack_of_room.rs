@@ -6,7 +6,7 @@ use openraid_units::{DriveId, Nanos};
 
 use super::{Run, RunResult};
 use crate::drive::DriveRoom;
-use crate::fault::verdict::Fault;
+use crate::fault::fault_names::Fault;
 use crate::oracle::redundancy::superblock_on;
 
 /// Limit of the new room of a full member, in blocks of 4 KiB.

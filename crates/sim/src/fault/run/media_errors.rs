@@ -10,10 +10,10 @@ use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use super::members::drive_of;
 use super::{Run, RunResult, Stop};
-use crate::drive::{Defect, Silent, Trap};
+use crate::drive::{Defect, Trap, WrongAnswer};
+use crate::fault::fault_names::Fault;
 use crate::fault::judged_set::MemberPlace;
 use crate::fault::row_set::SectorSet;
-use crate::fault::verdict::Fault;
 use crate::oracle::redundancy::superblock_on;
 use crate::random::Random;
 
@@ -80,24 +80,24 @@ impl Run<'_> {
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
     }
 
-    /// Let a command fail silently; `how` makes the effect from a random place of the drive.
-    pub(super) fn trap(&mut self, fault: Fault, how: fn(DriveLba, &mut Random) -> Silent) {
+    /// Let a command answer wrongly without an error; `how` makes the effect from a random place of the drive.
+    pub(super) fn trap(&mut self, fault: Fault, how: fn(DriveLba, &mut Random) -> WrongAnswer) {
         let (Some((drive, _)), Some((_, to))) = (self.somewhere(), self.somewhere()) else { return };
         let Some(superblock) = superblock_on(&self.world, drive) else { return };
         let block = self.world.drive(drive).spec().block.sectors().get();
         let to = DriveLba(to.get() / block * block).max(superblock.data_offset);
-        let silent = how(to, &mut self.random);
+        let effect = how(to, &mut self.random);
         self.log(|| {
-            let what = match silent {
-                Silent::Lost => "the next write is lost".into(),
-                Silent::Misdirected { to } => format!("the next write goes to sector {} of the drive", to.get()),
-                Silent::Misread { from } => format!("the next read brings sector {} of the drive", from.get()),
-                Silent::FlippedOnTheWay { .. } => "bits of the next read flip".into(),
+            let what = match effect {
+                WrongAnswer::Lost => "the next write is lost".into(),
+                WrongAnswer::Misdirected { to } => format!("the next write goes to sector {} of the drive", to.get()),
+                WrongAnswer::Misread { from } => format!("the next read brings sector {} of the drive", from.get()),
+                WrongAnswer::FlippedOnTheWay { .. } => "bits of the next read flip".into(),
             };
             format!("  {}: {what}", self.name(drive))
         });
         self.count(fault);
-        let trap = Trap { from: superblock.data_offset, len: superblock.data_size, silent };
+        let trap = Trap { from: superblock.data_offset, len: superblock.data_size, effect };
         self.world.drive_mut(drive).faults.trap = Some(trap);
     }
 
@@ -123,8 +123,8 @@ impl Run<'_> {
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
     }
 
-    /// Flip bits while the set is idle, on at most one member of each row, and run a patrol.
-    pub(super) fn patrol(&mut self, places: u64) -> RunResult {
+    /// Flip bits while the set is idle, on at most one member of each row, and run a repair; stories call that a patrol.
+    pub(super) fn flip_and_repair(&mut self, places: u64) -> RunResult {
         let set = self.some_set();
         let quiet = self.sets[set].is_redundant() && self.whole(set);
         if !quiet {

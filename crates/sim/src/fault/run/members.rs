@@ -7,7 +7,7 @@ use openraid_units::{DriveId, Nanos, Slot};
 
 use super::{Run, RunResult};
 use crate::drive::LateCommands;
-use crate::fault::verdict::Fault;
+use crate::fault::fault_names::Fault;
 use crate::rig::Loss;
 
 /// Silence of a drive after which the controller may give it up.

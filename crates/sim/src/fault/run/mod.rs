@@ -37,12 +37,13 @@ use journal::RunJournal;
 use older_copies::Older;
 use second_array::SecondArray;
 
+use super::fault_names::Fault;
 use super::judged_set::{Outer, RunSet};
 use super::phase::Phase;
 use super::planted::Bug;
 use super::scenario::{Action, Mode, Scenario, ScenarioStep};
-use super::verdict::{Counts, Excuse, Fault, Verdict};
-use crate::drive::Silent;
+use super::verdict::{Counts, Excuse, Verdict};
+use crate::drive::WrongAnswer;
 use crate::oracle::knowing_host::Workload;
 use crate::oracle::versions::VersionId;
 use crate::oracle::{Content, HostSession};
@@ -306,12 +307,12 @@ impl<'a> Run<'a> {
             Action::Dead(count) => self.latent(count, crate::drive::Defect::Permanent),
             Action::Late => self.late(),
             Action::Silence(time) => self.silence(time)?,
-            Action::Patrol(places) => self.patrol(places)?,
+            Action::Patrol(places) => self.flip_and_repair(places)?,
             Action::Flip => self.flip(),
-            Action::LostWrite => self.trap(Fault::LostWrite, |_, _| Silent::Lost),
-            Action::Misdirect => self.trap(Fault::Misdirected, |to, _| Silent::Misdirected { to }),
-            Action::Misread => self.trap(Fault::Misread, |from, _| Silent::Misread { from }),
-            Action::FlipOnTheWay => self.trap(Fault::FlipOnTheWay, |_, random| Silent::FlippedOnTheWay {
+            Action::LostWrite => self.trap(Fault::LostWrite, |_, _| WrongAnswer::Lost),
+            Action::Misdirect => self.trap(Fault::Misdirected, |to, _| WrongAnswer::Misdirected { to }),
+            Action::Misread => self.trap(Fault::Misread, |from, _| WrongAnswer::Misread { from }),
+            Action::FlipOnTheWay => self.trap(Fault::FlipOnTheWay, |_, random| WrongAnswer::FlippedOnTheWay {
                 byte: random.index(512),
                 mask: 1 << random.below(8),
             }),

@@ -12,8 +12,8 @@ use super::journal::BeginResult;
 use super::power::LostDriveFate;
 use super::{Run, RunResult, Stop};
 use crate::drive::image::Image;
+use crate::fault::fault_names::Fault;
 use crate::fault::scenario::{Action, ControllerEnd};
-use crate::fault::verdict::Fault;
 use crate::oracle::redundancy::superblock_on;
 
 /// Copies of devices.

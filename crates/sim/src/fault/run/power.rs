@@ -11,8 +11,9 @@ use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use super::journal::BeginResult;
 use super::{outer_superblock, Run, RunResult, Stop};
+use crate::fault::fault_names::Fault;
 use crate::fault::scenario::ControllerEnd;
-use crate::fault::verdict::{Excuse, Fault};
+use crate::fault::verdict::Excuse;
 
 /// Limit of the wait for an array to become clean, in steps of [`CLEAN_STEP`].
 const CLEAN_STEPS: u32 = 40;

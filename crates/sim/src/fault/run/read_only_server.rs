@@ -7,8 +7,8 @@ use super::power::LostDriveFate;
 use super::{Run, RunResult};
 use crate::drive::image::Image;
 use crate::drive::Faults;
+use crate::fault::fault_names::Fault;
 use crate::fault::scenario::ControllerEnd;
-use crate::fault::verdict::Fault;
 
 impl Run<'_> {
     /// The power is cut. A server reads everything, and writes nothing to any member. It is killed, and the next one

@@ -7,8 +7,8 @@ use openraid_units::Sectors;
 
 use super::{Run, RunResult};
 use crate::fault::changing_runs::ShapeWish;
+use crate::fault::fault_names::Fault;
 use crate::fault::judged_set::fields_of;
-use crate::fault::verdict::Fault;
 use crate::oracle::Content;
 
 /// Limit of the members of an array.

@@ -14,9 +14,10 @@ pub enum Defect {
     Permanent,
 }
 
-/// The effect on a write or read that the drive answers with success but does not carry out as requested.
+/// A wrong answer without an error: the effect on a write or read that the drive answers with success but does not carry
+/// out as requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Silent {
+pub enum WrongAnswer {
     /// The write does not reach the medium.
     Lost,
     /// The write changes another place.
@@ -38,8 +39,8 @@ pub enum Silent {
     },
 }
 
-impl Silent {
-    /// Whether the fault affects reads.
+impl WrongAnswer {
+    /// Whether it affects reads.
     const fn is_of_reads(self) -> bool {
         match self {
             Self::Misread { .. } | Self::FlippedOnTheWay { .. } => true,
@@ -55,7 +56,7 @@ pub struct Trap {
     pub from: DriveLba,
     pub len: Sectors,
     /// The effect.
-    pub silent: Silent,
+    pub effect: WrongAnswer,
 }
 
 /// A place with silently wrong content, or a place for which a read has silently returned wrong data.
@@ -129,12 +130,12 @@ impl Faults {
         self.refused.clear();
     }
     /// Take the trap that a write or a read meets; it works once.
-    pub(super) fn spring(&mut self, lba: DriveLba, len: Sectors, is_read: bool) -> Option<Silent> {
+    pub(super) fn spring(&mut self, lba: DriveLba, len: Sectors, is_read: bool) -> Option<WrongAnswer> {
         let inside = |trap: &Trap| trap.from <= lba && lba + len <= trap.from + trap.len;
-        let hit = |trap: &Trap| trap.silent.is_of_reads() == is_read && inside(trap);
+        let hit = |trap: &Trap| trap.effect.is_of_reads() == is_read && inside(trap);
         let trap = self.trap.filter(hit)?;
         self.trap = None;
-        Some(trap.silent)
+        Some(trap.effect)
     }
     /// Whether any fault is active that sooner or later takes the drive out of service.
     #[must_use]
