@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use openraid_status::alarm::AlarmModel;
-use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
+use openraid_status::care::{PatrolModel, SetHistoryModel};
+use openraid_status::schedules::ScheduleModel;
+use openraid_status::sinks::{SinkModel, TestModel};
 use openraid_status::DriveClass;
 pub use openraid_status::EventModel;
 use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, ReshapePlanModel, ServerModel};

@@ -1,67 +1,9 @@
-//! Care for arrays and drives: the places that alarms are sent to, schedules, the history of checks, what drives say of themselves.
+//! Care for drives: the past checks and patrol reads, and the health that drives report.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::alarm::Severity;
 use crate::check_results::CheckModel;
-use crate::words::{ScheduleWord, SinkWord};
-
-/// A sink of alarms.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SinkModel {
-    /// Name of the sink.
-    pub name: String,
-    /// Kind of the sink: `exec`, `webhook`, `mail` or `journald`.
-    #[schema(value_type = String)]
-    pub kind: SinkWord,
-    /// Alarms below this level are not sent.
-    #[schema(value_type = String)]
-    pub level: Severity,
-    /// The destination: the program, the address of the webhook, the receivers of the mail, or the socket.
-    pub target: String,
-    /// Line of the configuration file that defines it.
-    pub line: u32,
-    /// Why its last message failed, if it did.
-    #[serde(default)]
-    pub error: Option<String>,
-}
-
-/// The result of a test alarm.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct TestModel {
-    /// Name of the sink.
-    pub sink: String,
-    /// Kind of the sink: `exec`, `webhook`, `mail` or `journald`.
-    #[schema(value_type = String)]
-    pub kind: SinkWord,
-    /// Why it did not accept the alarm; none if it did.
-    pub error: Option<String>,
-}
-
-/// A schedule of checks or patrol reads.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct ScheduleModel {
-    /// Name of the schedule.
-    pub name: String,
-    /// Task that it begins: `check` (members are compared) or `patrol` (drives are read).
-    #[schema(value_type = String)]
-    pub task: ScheduleWord,
-    /// Rate of a patrol: bytes of each drive a second.
-    #[serde(default)]
-    pub rate: Option<u64>,
-    /// Does a patrol read SSDs too? Without it, a patrol leaves them out.
-    #[serde(default)]
-    pub ssd: Option<bool>,
-    /// Names of the arrays that it is for; empty: all arrays.
-    pub arrays: Vec<String>,
-    /// Time between two runs, in seconds.
-    pub every_seconds: u64,
-    /// `HH:MM-HH:MM` in UTC; none: at any time.
-    pub window: Option<String>,
-    /// The line of the configuration file; 0 if the server keeps it and the file does not have it.
-    pub line: u32,
-}
 
 /// The findings of a check on a member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]

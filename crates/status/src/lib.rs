@@ -1,8 +1,8 @@
 //! The state that a server reports, and the commands that it accepts.
 //!
 //! ```text
-//! server/array_model.rs --makes--> ArrayModel, JournalModel ... --shown by--> CLI, --json, HTTP API, console, metrics,
-//! Redfish all of those   --send---> Command                      --carried out by--> server/orders.rs
+//! server/array_model.rs --makes--> ArrayModel, JournalModel ... --shown by--> CLI, --json, HTTP API, console, metrics, Redfish
+//! all of those           --send---> Command                      --carried out by--> server/orders.rs
 //! ```
 //!
 //! The crate is plain data: it decides nothing, opens nothing, and asks no server. An interface that shows something
@@ -22,9 +22,11 @@ mod level;
 mod model;
 mod offline;
 mod role;
+pub mod schedules;
 mod server;
 mod shape;
 pub mod shell_quoting;
+pub mod sinks;
 pub mod uri;
 mod words;
 

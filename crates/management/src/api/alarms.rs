@@ -1,7 +1,9 @@
 //! Alarms, the sinks that they are sent to, schedules, and the history of checks.
 
 use openraid_status::alarm::{AlarmModel, Severity};
-use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
+use openraid_status::care::{PatrolModel, SetHistoryModel};
+use openraid_status::schedules::ScheduleModel;
+use openraid_status::sinks::{SinkModel, TestModel};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

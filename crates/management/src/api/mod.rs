@@ -26,7 +26,7 @@ use crate::lab::{
 };
 use crate::stripe_map::PlaceModel;
 use crate::{console, metrics};
-use openraid_status::care::ScheduleModel;
+use openraid_status::schedules::ScheduleModel;
 use openraid_status::Role::{Administrator, Operator, ReadOnly};
 use openraid_status::{ArrayModel, JournalModel, LimitModel, ReshapePlanModel, ServerModel};
 use HttpMethod::{Delete, Get, Patch, Post};

@@ -7,7 +7,7 @@ use openraid_config::{DesiredSink, SinkKind, WebhookForm};
 use super::sinks::{host, send, Batch};
 use crate::failure::Failure;
 use openraid_status::alarm::{AlarmModel, Condition};
-pub use openraid_status::care::TestModel;
+pub use openraid_status::sinks::TestModel;
 use openraid_status::EventName;
 
 /// Does the receiver have an alarm until it gets the end? Alertmanager ends a test by itself, after it has told its own receivers.

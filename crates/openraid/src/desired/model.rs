@@ -6,7 +6,8 @@ use openraid_config::{
     ArrayId, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredSink, DesiredState, FileValue,
     ScheduleTask, SinkKind, SpareFor,
 };
-use openraid_status::care::{ScheduleModel, SinkModel};
+use openraid_status::schedules::ScheduleModel;
+use openraid_status::sinks::SinkModel;
 use openraid_units::Bytes;
 use serde::{Deserialize, Serialize};
 

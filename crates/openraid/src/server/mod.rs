@@ -7,7 +7,6 @@ mod appearing_drives;
 mod append_drives;
 mod array_limit;
 pub mod array_model;
-mod care;
 mod certificates;
 pub mod change_settings;
 pub mod check_results;
@@ -15,6 +14,7 @@ mod departed_members;
 pub mod desired;
 mod displaced_files;
 mod drive_cache;
+mod drive_care;
 mod host_path;
 pub mod joining_members;
 mod journal;
@@ -216,7 +216,7 @@ struct State {
     /// The presence of drives, and the times of the searches.
     plugs: appearing_drives::Plugs,
     /// Facts about drives that the engine does not know.
-    care: care::Care,
+    care: drive_care::Care,
     /// Drives that are not at their paths any more.
     displaced: displaced_files::AllDisplaced,
     /// The last patrol read of each array.
@@ -448,7 +448,7 @@ impl Server {
         check_results::add_checks(&mut model, &state.checks);
         self.add_drive_caches(&mut model, state.drive_caches.option(&served.name));
         add_readd(&mut model, served);
-        care::add_health(&mut model, state);
+        drive_care::add_health(&mut model, state);
         displaced_files::add_displaced(&mut model, state);
         if served.refused.is_none() {
             let identity = served.started.as_ref().map(|started| started.superblock.set_uuid);

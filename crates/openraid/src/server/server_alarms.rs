@@ -172,7 +172,7 @@ impl Server {
         let mut found = conditions::of_array(model);
         found.extend(missing_spares(model, served, state));
         found.extend(super::departed_members::staying_out(model, served, state));
-        found.extend(super::care::conditions(model, status, state));
+        found.extend(super::drive_care::conditions(model, status, state));
         found.extend(super::scheduled_patrols::conditions(model, state));
         found.extend(super::displaced_files::conditions(model, state));
         found.extend(super::refused_hosts::condition(model, served));
@@ -227,7 +227,7 @@ impl Server {
                 ..Condition::of_server(EventName::ConfigurationRefused, why.clone())
             }));
             found.extend(certificates::conditions(&state.troubles.certificates, openraid_sys::clock::wall_seconds()));
-            found.extend(super::care::of_server(&state));
+            found.extend(super::drive_care::of_server(&state));
             found.extend(spares_for_none(&state));
             found.extend(state.missing().map(|entry| super::offline_arrays::condition(entry, &state)));
         }

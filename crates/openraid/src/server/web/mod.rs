@@ -20,7 +20,9 @@ use openraid_management::{
 };
 
 use openraid_status::alarm::AlarmModel;
-use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
+use openraid_status::care::{PatrolModel, SetHistoryModel};
+use openraid_status::schedules::ScheduleModel;
+use openraid_status::sinks::{SinkModel, TestModel};
 
 use openraid_management::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
 
