@@ -27,8 +27,8 @@ pub use manage::{
     ReshapeArguments, SetArguments, ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
 };
 pub use offline::{
-    AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
-    ForgetArguments, ScanArguments, UpdateArguments,
+    AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, ExamineArguments, ForgetArguments,
+    ScanArguments, UpdateArguments, WipeMetadataArguments,
 };
 pub use serve::{DemoArguments, ServeArguments};
 
@@ -165,8 +165,8 @@ pub enum Verb {
     /// Stop serving an array, or the whole server
     Stop(StopArguments),
     /// Clear the metadata of members, so that they belong to no array; data is not touched
-    #[command(name = "wipe-metadata", visible_alias = "erase")]
-    Erase(EraseArguments),
+    #[command(visible_alias = "erase")]
+    WipeMetadata(WipeMetadataArguments),
     /// Clear superblock fields that older Linux kernels refuse
     Update(UpdateArguments),
     /// Say for each member whether it is usable and why, and try to start the array without writing
@@ -207,7 +207,7 @@ impl Verb {
                 Some(AlarmsVerb::Test { .. }) => "alarms test",
                 None => "alarms",
             },
-            Self::Erase(_) => "wipe-metadata",
+            Self::WipeMetadata(_) => "wipe-metadata",
             Self::Reshape(_) => "reshape",
             Self::Attach(_) => "attach",
             Self::Journal(arguments) => match arguments.verb {
@@ -273,7 +273,7 @@ impl Verb {
             Self::Detach(_) => "detach",
             Self::Resume(_) => "resume",
             Self::Stop(_) => "stop",
-            Self::Erase(_) => "erase",
+            Self::WipeMetadata(_) => "erase",
             Self::Update(_) => "update",
             Self::Doctor(_) => "doctor",
             Self::CopyOut(_) => "copy-out",

@@ -83,7 +83,7 @@ pub struct DoctorArguments {
 #[command(after_help = "\
 Clears superblocks 1.0, 1.1 and 1.2, the bitmap and the bad-block log. The data remains on the drives, but no metadata \
 says any more how to assemble it.")]
-pub struct EraseArguments {
+pub struct WipeMetadataArguments {
     /// Members whose metadata is cleared
     #[arg(required = true, value_name = "MEMBER", long_help = member_help("Members whose metadata is cleared"))]
     pub members: Vec<String>,

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::nbd::WAIT_SECONDS;
+use super::nbd::SERVER_AWAY_SECONDS;
 use super::{attached_disks, blocks, in_sysfs, line_of, run, ArrayOffer, AttachWay, AttachedDisk, DiskRecord};
 
 /// Folders of nbdfuse, below that of the records, begin so.
@@ -64,7 +64,7 @@ fn mount(file: &Path, address: &str, is_read_only: bool) -> Result<(), String> {
     let mut command = Command::new("nbdfuse");
     command.args(is_read_only.then_some("--readonly")).arg(file).arg("--command");
     command.args(["nbdkit", "-s", "--exit-with-parent", "--filter=retry", "nbd"]).arg(format!("uri={address}"));
-    command.args([&format!("retries={WAIT_SECONDS}"), "retry-delay=1", "retry-exponential=no"]);
+    command.args([&format!("retries={SERVER_AWAY_SECONDS}"), "retry-delay=1", "retry-exponential=no"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let mut nbdfuse = command.spawn().map_err(|error| format!("nbdfuse: {error}"))?;
     let until = Instant::now() + FILE_TIME_MAX;

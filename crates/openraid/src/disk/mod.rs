@@ -4,7 +4,7 @@
 //!  nvme-tcp   the kernel connects again by itself
 //!  nbd        a keeper hands the kernel a new socket; it is never in the path of data
 //!  fuse       nbdfuse, nbdkit and a loop device, without a module for either
-//!  qemu-nbd   what older versions of the package have made: it is found and detached, and never made
+//!  qemu-nbd   made by older versions of the package, or by hand with the line of the console: it is found and detached
 //! ```
 //!
 //! An array has one disk, whatever its names: two would have caches that do not know of each other. Everything here is done by root.
@@ -41,7 +41,7 @@ pub enum AttachWay {
     Nbd,
     /// A file of nbdfuse under a loop device.
     Fuse,
-    /// The kernel's NBD client, served by a qemu-nbd of an older version of the package.
+    /// The kernel's NBD client, served by a qemu-nbd of an older version of the package, or of a user.
     QemuNbd,
 }
 

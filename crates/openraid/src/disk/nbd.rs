@@ -15,10 +15,10 @@ use openraid_units::Bytes;
 
 use super::{attached_disks, in_sysfs, load, reachable, ArrayOffer, AttachWay, AttachedDisk, DiskRecord};
 
-/// Seconds without an answer, after which a connection counts as dead: its requests are sent again.
-const ANSWER_SECONDS: u64 = 2;
-/// Seconds for which requests wait for a server; then they fail.
-pub const WAIT_SECONDS: u64 = 300;
+/// Seconds without an answer, after which a connection is given up and its requests are sent again.
+const SILENT_SECONDS: u64 = 2;
+/// Seconds for which requests wait for a server that is away; then they fail.
+pub const SERVER_AWAY_SECONDS: u64 = 300;
 /// A disk has blocks of this size, unless its array has larger ones: a file system knows the size that it was made with.
 const BLOCK_BYTES_MIN: u32 = 512;
 /// The kernel has no more devices.
@@ -169,8 +169,8 @@ pub fn device(index: u32, record: &DiskRecord, session: &ClientSession) -> NbdDe
         block: Bytes(block.into()),
         flags: session.flags.bits(),
         backend: record.backend(),
-        answer_seconds: ANSWER_SECONDS,
-        wait_seconds: WAIT_SECONDS,
+        answer_seconds: SILENT_SECONDS,
+        wait_seconds: SERVER_AWAY_SECONDS,
     }
 }
 

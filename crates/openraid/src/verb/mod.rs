@@ -91,7 +91,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Path(arguments) => path::run(arguments, context),
         Verb::Resume(arguments) => resume::run(arguments, context),
         Verb::Stop(arguments) => stop::run(arguments, context),
-        Verb::Erase(arguments) => wipe_metadata::run(arguments, context),
+        Verb::WipeMetadata(arguments) => wipe_metadata::run(arguments, context),
         Verb::Update(arguments) => update::run(arguments, context),
         Verb::Doctor(arguments) => doctor::run(arguments, context),
         Verb::CopyOut(arguments) => copy_out::run(arguments, context),

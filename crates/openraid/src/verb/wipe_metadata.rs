@@ -5,7 +5,7 @@ use openraid_sys::Use;
 use serde::Serialize;
 
 use super::Context;
-use crate::arguments::EraseArguments;
+use crate::arguments::WipeMetadataArguments;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::in_process::trial::quiet_service;
 use crate::members::contents::contents;
@@ -36,7 +36,7 @@ pub(super) struct ErasedMember {
 ///
 /// # Errors
 /// A member cannot be opened or written. If one cannot be opened, none is wiped.
-pub fn run(arguments: &EraseArguments, context: &Context) -> Outcome {
+pub fn run(arguments: &WipeMetadataArguments, context: &Context) -> Outcome {
     let specs = arguments.members.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
     let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };
     let opened = open_every(&specs, options(usage))?;
