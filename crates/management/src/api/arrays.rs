@@ -10,7 +10,7 @@ use super::state_version;
 use crate::block_devices::{self, BlockDeviceModel};
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
-use crate::redfish::storage;
+use crate::redfish::drives::{self as redfish_drives, Drive};
 
 /// All arrays.
 #[derive(Serialize, ToSchema)]
@@ -93,11 +93,11 @@ pub fn drives(request: &HttpRequest) -> Result<HttpReply, Problem> {
             drives.extend(set.members.iter().map(drive));
         }
     }
-    let known = storage::drives(&request.state)?;
+    let known = redfish_drives::drives(&request.state)?;
     let mut used = request.state.controller.recorded_members();
     used.extend(known.iter().filter(|drive| drive.owner.is_some()).map(|drive| drive.spec.clone()));
     let unused = block_devices::unused(&used);
-    let is_free = |drive: &storage::Drive| drive.owner.is_none() && !used.contains(&drive.spec);
+    let is_free = |drive: &Drive| drive.owner.is_none() && !used.contains(&drive.spec);
     let free = known.into_iter().filter(is_free).map(|drive| drive.spec).collect();
     Ok(HttpReply::json(200, &DrivesModel { drives, free, unused }))
 }

@@ -4,9 +4,8 @@ use openraid_status::check_results::CheckWord;
 use openraid_status::{ArrayModel, Command, StateWord, TaskWord};
 use serde_json::{Map, Value};
 
-use super::storage::{
-    drive_id, drive_named, drives, has_property, volume_path, volume_reply, LEVELS, READ_AHEADS, WRITE_CACHES,
-};
+use super::drives::{drive_id, drive_named, drives};
+use super::volumes::{has_property, volume_path, volume_reply, LEVELS, READ_AHEADS, WRITE_CACHES};
 use super::{no_operation, number, object, oem, property, refused, tasks, text};
 use crate::api::manage::{answered, target};
 use crate::controller::Creation;

@@ -3,7 +3,8 @@
 use openraid_status::Command;
 use serde_json::{json, Value};
 
-use super::storage::{drive_document, drive_named, drives, links, worst, Drive, STORAGE};
+use super::drives::{drive_document, drive_named, drives, Drive};
+use super::storage::{links, worst, STORAGE};
 use super::{collection, found, link, object, property, refused, resource, with};
 use crate::api::manage::answered;
 use crate::http::reply::{HttpReply, Problem};

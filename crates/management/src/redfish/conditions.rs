@@ -4,8 +4,8 @@ use openraid_status::alarm::AlarmModel;
 use openraid_status::ArrayModel;
 use serde_json::{json, Value};
 
+use super::drives::drive_path;
 use super::registries::severity;
-use super::storage::drive_path;
 use super::{link, time};
 
 /// A status, with a condition for each alarm of the array that is open.

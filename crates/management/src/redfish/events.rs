@@ -260,7 +260,7 @@ fn record(event: &EventModel) -> Value {
         "MessageSeverity": super::managers::severity(event),
     });
     if let Some(array) = &event.array {
-        record["OriginOfCondition"] = link(&super::storage::volume_path(array));
+        record["OriginOfCondition"] = link(&super::volumes::volume_path(array));
     }
     record
 }

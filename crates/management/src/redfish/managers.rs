@@ -84,7 +84,7 @@ fn document(event: &EventModel) -> Value {
         "Resolved": event.acknowledged,
     });
     if let Some(array) = &event.array {
-        more["Links"] = json!({"OriginOfCondition": link(&super::storage::volume_path(array))});
+        more["Links"] = json!({"OriginOfCondition": link(&super::volumes::volume_path(array))});
     }
     with(resource(&format!("{ENTRIES}/{id}"), "LogEntry", &id, &event.event), more)
 }

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod changes;
 pub mod chassis;
 pub mod conditions;
+pub mod drives;
 pub mod events;
 pub mod managers;
 pub mod oem;
@@ -19,6 +20,7 @@ pub mod subscriptions;
 pub mod tasks;
 pub mod telemetry;
 pub mod time;
+pub mod volumes;
 
 pub use routes::ROUTES;
 

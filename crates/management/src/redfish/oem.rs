@@ -4,7 +4,7 @@
 use openraid_status::{ArrayModel, MemberModel};
 use serde_json::{json, Map, Value};
 
-use super::{changes, described, found, link, members, number, object, property, refused, resource, storage, with};
+use super::{changes, described, found, link, members, number, object, property, refused, resource, volumes, with};
 use crate::api::arrays::named;
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
@@ -181,7 +181,7 @@ pub fn of_limit(limit: &Value) -> Value {
 pub fn explanation(request: &HttpRequest) -> Result<HttpReply, Problem> {
     let array = named(request)?;
     let explanation = request.state.controller.explain(&array.name)?;
-    let path = format!("{}/Oem/Openraid/Explanation", storage::volume_path(&array.name));
+    let path = format!("{}/Oem/Openraid/Explanation", volumes::volume_path(&array.name));
     let list = |key: &str| explanation[key].as_array().cloned().unwrap_or_default();
     let reason = |reason: &Value| json!({"Reason": reason["reason"], "Text": reason["text"], "Count": reason["count"]});
     // `-` before the first request.

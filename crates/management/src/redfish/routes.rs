@@ -1,8 +1,8 @@
 //! The routes of Redfish.
 
 use super::{
-    accounts, changes, chassis, events, managers, oem, rates, registries, sessions, storage, subscriptions, tasks,
-    telemetry,
+    accounts, changes, chassis, drives, events, managers, oem, rates, registries, sessions, storage, subscriptions,
+    tasks, telemetry, volumes,
 };
 use crate::api::{of, route};
 use crate::http::route::{HttpMethod, Need, Route};
@@ -28,7 +28,7 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/redfish/v1/Systems/1/Storage/openraid/Controllers/1", READ, "The controller.", storage::controller),
     route(Patch, "/redfish/v1/Systems/1/Storage/openraid/Controllers/1", OPERATE, "Change rates.", rates::change),
     route(Post, oem::PREDICT, OPERATE, "Predicted figures of a new volume.", oem::predict),
-    route(Get, "/redfish/v1/Systems/1/Storage/openraid/Drives/{drive}", READ, "A drive.", storage::drive),
+    route(Get, "/redfish/v1/Systems/1/Storage/openraid/Drives/{drive}", READ, "A drive.", drives::drive),
     route(
         Patch,
         "/redfish/v1/Systems/1/Storage/openraid/Drives/{drive}",
@@ -39,8 +39,8 @@ pub const ROUTES: &[Route] = &[
     route(Get, chassis::ALL, READ, "All chassis.", chassis::all),
     route(Get, chassis::ONE, READ, "The machine.", chassis::one),
     route(Get, "/redfish/v1/Chassis/1/Drives", READ, "The drives in the machine.", chassis::all_drives),
-    route(Get, storage::VOLUMES, READ, "All arrays.", storage::volumes),
-    route(Post, storage::VOLUMES, ADMINISTER, "Make an array and serve it.", changes::create),
+    route(Get, volumes::VOLUMES, READ, "All arrays.", volumes::volumes),
+    route(Post, volumes::VOLUMES, ADMINISTER, "Make an array and serve it.", changes::create),
     route(
         Post,
         "/redfish/v1/Systems/1/Storage/openraid/Volumes/Members",
@@ -48,7 +48,7 @@ pub const ROUTES: &[Route] = &[
         "Make an array and serve it.",
         changes::create,
     ),
-    route(Get, "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}", READ, "An array.", storage::volume),
+    route(Get, "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}", READ, "An array.", volumes::volume),
     route(
         Patch,
         "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}",

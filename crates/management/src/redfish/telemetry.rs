@@ -3,7 +3,8 @@
 
 use serde_json::{json, Value};
 
-use super::{collection, found, link, oem, resource, storage, time, with};
+use super::drives::{self, Drive};
+use super::{collection, found, link, oem, resource, time, with};
 use crate::http::reply::{HttpReply, Problem};
 use crate::http::request::HttpRequest;
 
@@ -98,8 +99,8 @@ fn values(request: &HttpRequest, id: &str) -> Result<Vec<(String, Value)>, Probl
             arrays.iter().map(host).collect()
         }
         "Drives" => {
-            let drives = storage::drives(&request.state)?;
-            let figures = |drive: &storage::Drive| {
+            let drives = drives::drives(&request.state)?;
+            let figures = |drive: &Drive| {
                 let (_, member) = drive.owner.as_ref()?;
                 Some((drive.id(), oem::of_drive(member)))
             };
