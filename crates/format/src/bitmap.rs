@@ -118,7 +118,8 @@ pub struct BitmapHeader {
     pub cluster_name: [u8; 64],
 }
 
-/// The reason why a bitmap cannot be trusted. In every case the whole set needs a resync.
+/// The reason why a bitmap cannot be trusted. The whole set needs a resync then; the array of a bitmap of another kind
+/// ([`Self::is_other_kind`]) is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BitmapError {
     /// The bitmap has fewer bytes than a header.

@@ -245,7 +245,6 @@ const fn needs_text(needs: Needs) -> &'static str {
     }
 }
 
-/// A setting for readers: name, default, values, needs, help.
 /// Values for a class of drives: class, setting, value, levels (none: all), reason. The engine knows the class too: it sorts
 /// commands for rotating drives only, and gives SSDs more background commands at once.
 const OFFERS: [(DriveClass, &str, &str, &[&str], &str); 3] = [
@@ -278,6 +277,7 @@ pub fn offers() -> Vec<OfferModel> {
     OFFERS.map(offer).into()
 }
 
+/// A setting for readers: name, default, values, needs, help.
 type Row = (&'static str, String, TakenValues, &'static str, &'static str);
 
 fn rows() -> Vec<Row> {
