@@ -38,9 +38,9 @@ pub const TUNNEL_END_TIME_MAX: Duration = Duration::from_secs(1);
 pub const STALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// Requests that are worked on at once; the others wait.
 pub const WORKERS_MAX: usize = 6;
-/// Requests of one address a second, over a longer time.
+/// Requests a second, over a longer time, of one session, or of one address without a session.
 pub const REQUESTS_A_SECOND: u32 = 100;
-/// Requests of one address in a burst.
+/// The same in a burst.
 pub const REQUESTS_BURST: u32 = 400;
 /// Maximum number of addresses with counted requests; the one that was quiet for longest is dropped.
 pub const ADDRESSES_MAX: usize = 1024;

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub enum Role {
     /// Read everything but users.
     ReadOnly,
-    /// Change settings and members, run checks, acknowledge events.
+    /// Change settings and members, run checks, acknowledge events and alarms.
     Operator,
     /// Make and stop arrays, change users.
     Administrator,
