@@ -18,7 +18,7 @@ mod context;
 pub mod control;
 mod demo;
 mod desired;
-mod disk;
+pub mod disk;
 mod events;
 pub mod failure;
 mod history;

@@ -329,7 +329,7 @@ const RULES: &[(&str, &str)] = &[
     ("M22", "Equal footing: one layout of workers for all arrays, even where another would suit one of them better."),
     ("M24", "Outstanding axis: with several workers the axis shows workers times depth."),
     ("M25", "Groups: all arrays of a write cache are in one chart; more than twelve are drawn apart, without and with redundancy, each chart with the single drive; colour says the level."),
-    ("M26", "Sync first: arrays are in sync when a cell begins, unless the cell is about a rebuild; the first sync of those of --members is waited for."),
+    ("M26", "Sync first: simulated arrays are in sync when a cell begins, unless the cell is about a rebuild; the first sync of those of --members is waited for; of a target that openraid serves here, the test bed has what its server answered."),
     ("M27", "Placement: members stand on the controller's ports in their order, those of --members in the order that was given; shared links are part of the profile."),
     ("M28", "Cache setting: write-back and read-ahead as the controller's profile has them, named with every result; the test bed has all settings of the arrays of --members."),
     ("M33", "Preconditioning: simulated SSDs have been written full unless they are said to be fresh; a real one, and each of --members, is written full twice with --precondition."),

@@ -5,6 +5,7 @@ mod made_arrays;
 mod ranking;
 mod real_target;
 mod served_array;
+mod served_target;
 mod several_targets;
 mod side_by_side;
 

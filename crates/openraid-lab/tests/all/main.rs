@@ -8,6 +8,7 @@ mod json;
 mod laboratory;
 mod own_arrays;
 mod paced;
+mod served_review;
 mod side_by_side;
 mod sweeps;
 mod validate;

@@ -13,6 +13,7 @@ use openraid_methods::run::{generator_cost, program_digest, write_atomically, Ce
 use openraid_methods::target::{BedLine, BedName, Choice, Destruction, RealOptions, Target, TargetError, TargetFacts};
 use openraid_units::Bytes;
 
+use super::served_target::ServedTarget;
 use super::side_by_side::open_one;
 use super::{guard, target, ReviewTask};
 use crate::arguments::ReviewArguments;
@@ -48,6 +49,8 @@ pub(super) fn review(
         _ => Failure::cannot_tell(error),
     });
     let mut facts = first?.facts().clone();
+    let served = ServedTarget::of(choice, &facts.name, &context.servers);
+    let state = served.state().map_err(Failure::refused)?;
     guard(&arguments.out, &facts.name, None)?;
     let inputs = TargetStamp::of(choice, &facts, arguments.precondition);
     let stamp = inputs.to_string();
@@ -59,6 +62,7 @@ pub(super) fn review(
     }
     facts.bed.extend(versions());
     facts.bed.push(overhead());
+    facts.bed.extend(state.clone());
     let suite = Suite {
         repeat: arguments.repeat,
         given: wanted.given.clone(),
@@ -72,13 +76,15 @@ pub(super) fn review(
     let performance = wanted.performance(suite, &store, &stamp);
     let progress = WorkProgress::counting("cells", performance.cells(&facts).len() as u64);
     let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
-    performance.real(&facts, |_, bytes, outstanding| open(bytes, outstanding), || Ok(()), ended).map_err(|error| {
-        let kept = arguments.out.join("cells");
-        Failure::failed(format!(
-            "{error}. Finished cells are kept in {}: the same command line continues there",
-            kept.display()
-        ))
-    })
+    performance
+        .real(&facts, |_, bytes, outstanding| open(bytes, outstanding), || served.is_still(&state), ended)
+        .map_err(|error| {
+            let kept = arguments.out.join("cells");
+            Failure::failed(format!(
+                "{error}. Finished cells are kept in {}: the same command line continues there",
+                kept.display()
+            ))
+        })
 }
 
 /// Refuses options that have no meaning for this target.

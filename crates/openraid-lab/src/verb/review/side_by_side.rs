@@ -14,6 +14,7 @@ use openraid_sys::Use;
 use openraid_units::Bytes;
 
 use super::real_target::{confirmed, versions, TargetStamp, SECONDS};
+use super::served_target::ServedTarget;
 use super::ReviewTask;
 use crate::arguments::ReviewArguments;
 use openraid::failure::Failure;
@@ -75,12 +76,16 @@ impl Bank<'_> {
         TargetError::Gone { name: self.facts.name.clone(), reason: reason.into() }
     }
 
-    fn measure(&self, open: &OpenDrive<'_>) -> Result<ReviewResults, Failure> {
+    fn measure(
+        &self,
+        open: &OpenDrive<'_>,
+        sound: impl Fn() -> Result<(), TargetError>,
+    ) -> Result<ReviewResults, Failure> {
         let performance = self.performance(open);
         let progress =
             WorkProgress::counting("cells of drives side by side", performance.cells(&self.facts).len() as u64);
         let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
-        performance.real(&self.facts, |_, _, _| Err(self.gone("it is several")), || Ok(()), ended).map_err(|error| {
+        performance.real(&self.facts, |_, _, _| Err(self.gone("it is several")), sound, ended).map_err(|error| {
             Failure::failed(format!(
                 "{error}. Measured cells are kept in {}: the same command line continues there",
                 self.arguments.out.join("cells").display()
@@ -91,7 +96,7 @@ impl Bank<'_> {
     /// Measures the members of a review, each as a raw drive.
     pub(super) fn of_members(&self, specs: &[MemberSpec]) -> Result<ReviewResults, Failure> {
         if self.is_kept() {
-            return self.measure(&|_, _, _| Err(self.gone("it is not opened")));
+            return self.measure(&|_, _, _| Err(self.gone("it is not opened")), || Ok(()));
         }
         let host = InProcess::start("review", Limits::default())?;
         let mut choices = Vec::new();
@@ -106,7 +111,7 @@ impl Bank<'_> {
             let destroy = Some(Destruction::confirmed(choice, name)?);
             open_one(choice, &RealOptions { outstanding, bytes_max, destroy, seed })
         };
-        let results = self.measure(&open);
+        let results = self.measure(&open, || Ok(()));
         for (_, name) in &choices {
             host.server.stop(name)?;
         }
@@ -142,6 +147,9 @@ pub(super) fn of_targets(
     for number in 0..named.len() {
         all.push(open(number, 4096, 1).map_err(Failure::cannot_tell)?.facts().clone());
     }
+    let served: Vec<ServedTarget<'_>> =
+        named.iter().map(|(name, choice)| ServedTarget::of(choice, name, &context.servers)).collect();
+    let states = served.iter().map(ServedTarget::state).collect::<Result<Vec<_>, _>>().map_err(Failure::refused)?;
     let inputs = |((_, choice), facts): (&(_, Choice), &TargetFacts)| TargetStamp::of(choice, facts, false).to_string();
     let which: Vec<String> = named.iter().zip(&all).map(inputs).collect();
     let own_stamp = format!("{} {:016x} drives: {}", env!("CARGO_PKG_VERSION"), program_digest(), which.join("; "));
@@ -150,6 +158,9 @@ pub(super) fn of_targets(
     let side = format!("drives side by side: {}, in this order, a worker and a thread each", names.join(", "));
     let mut bed = vec![side.into()];
     bed.extend(all.iter().flat_map(|facts| facts.bed.clone()));
+    bed.extend(
+        named.iter().zip(&states).filter_map(|((name, _), state)| Some(format!("{name}: {}", state.as_ref()?).into())),
+    );
     bed.extend(versions());
     let facts = TargetFacts {
         name: SEVERAL.into(),
@@ -163,7 +174,8 @@ pub(super) fn of_targets(
     };
     let drives = u16::try_from(named.len()).map_err(|_| Failure::usage("--target: too many targets"))?;
     let bank = Bank { arguments, wanted, store: &store, stamp: &own_stamp, system: SEVERAL, facts, drives };
-    bank.measure(&open).map(Some)
+    let sound = || served.iter().zip(&states).try_for_each(|(target, state)| target.is_still(state));
+    bank.measure(&open, sound).map(Some)
 }
 
 /// Opens a real target.
