@@ -46,6 +46,7 @@ events! {
     AlarmAcknowledged Info "A user has acknowledged an alarm."
     AlarmSummary Info "Several alarms began at once. Only programs of sinks get it."
     ArrayReturned Info "A failed array works again: its members were only out of reach."
+    CacheVolatile Warning "The write cache of an array is volatile: writes that were not flushed are lost with the power or the server."
     CapacityLimited Info "An administrator has made an array smaller for hosts, or let hosts have all of it again."
     CertificateExpires Warning "A certificate of the server is not valid, or ends soon. Critical in its last 3 days, and after them."
     Changed Info "A user has changed something, or the change was refused."

@@ -2,7 +2,7 @@
 
 use crate::events::Severity;
 use crate::model::{ArrayModel, HealthWord, JournalModel, JournalWord, MemberModel, PolicyWord, StateWord, TaskWord};
-use crate::output::array::{mismatches_text, state_line};
+use crate::output::array::{is_volatile, mismatches_text, state_line, VOLATILE};
 use crate::output::checks::odd_member;
 use crate::quantity::counted;
 use openraid_core::reason::FailReason;
@@ -27,6 +27,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         let next = command("alarms acknowledge", [condition.id()]);
         found.push(with(next, condition));
     }
+    found.extend(volatile(array, &of));
     found.extend(refused(array, &of));
     found.extend(admitted(array, &of));
     if let Some(mut text) = mismatches_text(array) {
@@ -79,6 +80,12 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         }));
     }
     found
+}
+
+/// Writes are acknowledged from memory.
+fn volatile(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Option<Condition> {
+    let condition = is_volatile(array).then(|| of(EventName::CacheVolatile, format!("write cache {VOLATILE}")))?;
+    Some(Condition { next_step: Some(command("alarms acknowledge", [condition.id()])), ..condition })
 }
 
 /// Hosts are refused.

@@ -194,7 +194,7 @@ fn had_slot(member: &MemberModel) -> String {
 }
 
 /// Are its writes acknowledged from the cache? The settings of an offline array are not known.
-fn is_volatile(array: &ArrayModel) -> bool {
+pub fn is_volatile(array: &ArrayModel) -> bool {
     array.settings.get("write_cache").is_some_and(|word| word == "volatile")
 }
 

@@ -642,7 +642,13 @@ fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
 fn is_said_and_confirmed(lab: &Lab, server: &Server) {
     assert!(lab.line("show data").expect(0).text().contains("VOLATILE: unflushed data is lost"));
     assert!(lab.line("show data --mdstat").expect(0).text().contains("write cache: VOLATILE"));
+    // It is an alarm, which a user may acknowledge, and which ends with the cache.
+    lab.wait_for_alarms(|text| text.contains("data: write cache VOLATILE"));
+    lab.line("alarms acknowledge data:CacheVolatile").expect(0);
+    let alarm = |text: &str| text.contains("write cache VOLATILE");
+    assert!(alarm(&lab.line("alarms").text()));
     lab.line("set data write.cache=through").expect(0);
+    lab.wait_for_alarms(|text| !alarm(text));
     let control = std::path::PathBuf::from(server.ready["control"].as_str().expect("a path"));
     let ask = |yes: &str| {
         use std::io::{BufRead, BufReader, Write};
