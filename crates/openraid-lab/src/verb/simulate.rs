@@ -40,6 +40,8 @@ pub struct SimulationBody<'a> {
     mbps: f64,
     /// Mean latency of a request.
     mean_ms: f64,
+    /// Longest latency among the fastest 1 % of the requests.
+    p1_ms: f64,
     /// Median latency of a request.
     p50_ms: f64,
     /// 99th percentile of the latency.
@@ -140,6 +142,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         iops: result.iops,
         mbps: result.mbps,
         mean_ms: result.mean_ms(),
+        p1_ms: ms(1.0),
         p50_ms: ms(50.0),
         p99_ms: ms(99.0),
         max_ms: ms(100.0),
@@ -221,8 +224,9 @@ fn text(body: &SimulationBody<'_>) -> String {
             figure(body.mbps)
         ),
         format!(
-            "  latency: mean {} ms, p50 {} ms, p99 {} ms, max {} ms",
+            "  latency: mean {} ms, p1 {} ms, p50 {} ms, p99 {} ms, max {} ms",
             figure(body.mean_ms),
+            figure(body.p1_ms),
             figure(body.p50_ms),
             figure(body.p99_ms),
             figure(body.max_ms)

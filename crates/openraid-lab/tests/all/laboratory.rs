@@ -457,6 +457,17 @@ fn a_plan_is_for_the_served_configuration_and_names_the_caches() {
 }
 
 #[test]
+fn the_fastest_percent_and_the_median_of_random_service_times_are_those_of_their_distribution() {
+    let lab = Lab::new("percentiles");
+    let line = "simulate single --drive service-exponential --load random --way read --depth 1 --block 4K --json";
+    let json = lab.line(line).expect(0).json();
+    let of_mean = |key: &str| json[key].as_f64().expect("a latency") / json["mean_ms"].as_f64().expect("a latency");
+    // Minus the logarithm of the share that is slower, and up to a hundredth of the mean for host and controller.
+    assert!((of_mean("p50_ms") / 2f64.ln() - 1.0).abs() < 0.1, "{json}");
+    assert!((0.9..2.0).contains(&(of_mean("p1_ms") / -0.99f64.ln())), "{json}");
+}
+
+#[test]
 fn no_rate_is_above_what_the_members_can_carry() {
     let lab = Lab::new("ceiling");
     let line = "simulate raid5x4 --drive exos_x18_18tb --load sequential --way write --block 2K --cache wb --json";
