@@ -91,12 +91,12 @@ impl BusFile {
     /// # Errors
     /// All errors of the file.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
-        let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
+        let (mut parsed, fields) = read_file(file, text, edges, Self::read)?;
         for bus in &mut parsed.buses {
             let beginning = format!("bus.{}.", bus.name);
-            bus.uncertain = uncertain.iter().filter(|field| field.starts_with(&beginning)).cloned().collect();
+            bus.uncertain = fields.uncertain.iter().filter(|field| field.starts_with(&beginning)).cloned().collect();
         }
-        parsed.head.uncertain = uncertain;
+        (parsed.head.uncertain, parsed.head.measured) = (fields.uncertain, fields.measured);
         Ok(parsed)
     }
 

@@ -111,11 +111,13 @@ impl DriveProfile {
     /// # Errors
     /// All errors of the file.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
-        let (mut profile, mut uncertain) = read_file(file, text, edges, Self::read)?;
+        let (mut profile, mut fields) = read_file(file, text, edges, Self::read)?;
         // No model of speed reads the figures of the data sheet, the failure rates or the power, so their ranges do not
         // matter.
-        uncertain.retain(|field| !["sheet.", "reliability.", "power."].iter().any(|table| field.starts_with(table)));
-        profile.head.uncertain = uncertain;
+        for known in [&mut fields.uncertain, &mut fields.measured] {
+            known.retain(|field| !["sheet.", "reliability.", "power."].iter().any(|table| field.starts_with(table)));
+        }
+        (profile.head.uncertain, profile.head.measured) = (fields.uncertain, fields.measured);
         Ok(profile)
     }
 

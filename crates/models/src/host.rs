@@ -44,8 +44,8 @@ impl HostProfile {
     /// # Errors
     /// All errors of the file.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
-        let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
-        parsed.head.uncertain = uncertain;
+        let (mut parsed, fields) = read_file(file, text, edges, Self::read)?;
+        (parsed.head.uncertain, parsed.head.measured) = (fields.uncertain, fields.measured);
         Ok(parsed)
     }
 

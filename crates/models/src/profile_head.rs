@@ -22,6 +22,8 @@ pub struct Head {
     pub year: u32,
     /// Fields with a range: they make a prediction uncertain.
     pub uncertain: Vec<String>,
+    /// Fields whose values are from the device itself: measured on it, or calibrated on a measurement of it.
+    pub measured: Vec<String>,
 }
 
 impl Head {
@@ -45,7 +47,7 @@ impl Head {
         let title = top.text("title").unwrap_or_default();
         let year = top.plain_count_or("year", 0);
         let year = u32::try_from(year).unwrap_or_default();
-        (Self { name, aliases, title, year, uncertain: Vec::new() }, kinds[kind])
+        (Self { name, aliases, title, year, uncertain: Vec::new(), measured: Vec::new() }, kinds[kind])
     }
 
     /// Whether this is the name of the profile, or one of its other names.

@@ -43,6 +43,13 @@ pub(crate) struct ProfileReader<'t> {
     default_source: Option<String>,
     errors: RefCell<Vec<ModelError>>,
     uncertain: RefCell<Vec<String>>,
+    measured: RefCell<Vec<String>>,
+}
+
+/// The fields of a file whose values have a range, and those whose values are from the device itself.
+pub(crate) struct KnownFields {
+    pub uncertain: Vec<String>,
+    pub measured: Vec<String>,
 }
 
 /// A table that is being read.
@@ -61,7 +68,7 @@ pub(crate) fn read_file<T>(
     text: &str,
     edges: &Edges,
     read: impl FnOnce(&ProfileSection<'_>) -> T,
-) -> Result<(T, Vec<String>), ModelErrors> {
+) -> Result<(T, KnownFields), ModelErrors> {
     let mut reader = ProfileReader {
         file,
         text,
@@ -70,6 +77,7 @@ pub(crate) fn read_file<T>(
         default_source: None,
         errors: RefCell::default(),
         uncertain: RefCell::default(),
+        measured: RefCell::default(),
     };
     if text.len() > FILE_BYTES_MAX {
         reader.complain(0, "", "a profile of more than 1 MiB is not a profile", "name the right file");
@@ -93,7 +101,7 @@ pub(crate) fn read_file<T>(
     top.finish();
     let errors = reader.errors.take();
     match errors.is_empty() {
-        true => Ok((value, reader.uncertain.take())),
+        true => Ok((value, KnownFields { uncertain: reader.uncertain.take(), measured: reader.measured.take() })),
         false => Err(ModelErrors(errors)),
     }
 }
@@ -131,8 +139,8 @@ impl ProfileReader<'_> {
                 let confidence = Confidence::WORDS.iter().find(|(known, _)| *known == word);
                 let text = texts("text").unwrap_or_default();
                 if confidence.is_none() || text.is_empty() {
-                    let remedy = "write { confidence = \"measured\" | \"sheet\" | \"review\" | \"derived\" | \
-                                  \"memory\", text = \"where it is found\" }";
+                    let remedy = "write { confidence = \"measured\" | \"sheet\" | \"review\" | \"calibrated\" | \
+                                  \"derived\" | \"memory\", text = \"where it is found\" }";
                     self.complain(key.span().start, &field, "a source needs a confidence and a text", remedy);
                     continue;
                 }
@@ -309,6 +317,9 @@ impl<'r> ProfileSection<'r> {
             Some(Edge::High) => high,
             None => value,
         };
+        if matches!(confidence, Confidence::Measured | Confidence::Calibrated) {
+            self.reader.measured.borrow_mut().push(field.clone());
+        }
         if low < high {
             self.reader.uncertain.borrow_mut().push(field);
         }

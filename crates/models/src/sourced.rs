@@ -12,6 +12,8 @@ pub enum Confidence {
     Sheet,
     /// A published review or a magazine.
     Review,
+    /// Chosen so that a published measurement of the device comes out; has a range.
+    Calibrated,
     /// Computed from other values, fitted to a data sheet, or estimated; has a range.
     Derived,
     /// Remembered, without a source at hand; has a range.
@@ -20,10 +22,11 @@ pub enum Confidence {
 
 impl Confidence {
     /// All origins, with their words in profiles.
-    pub const WORDS: [(&'static str, Self); 5] = [
+    pub const WORDS: [(&'static str, Self); 6] = [
         ("measured", Self::Measured),
         ("sheet", Self::Sheet),
         ("review", Self::Review),
+        ("calibrated", Self::Calibrated),
         ("derived", Self::Derived),
         ("memory", Self::Memory),
     ];
@@ -31,7 +34,7 @@ impl Confidence {
     /// Whether a value of this origin must have a range.
     #[must_use]
     pub const fn needs_range(self) -> bool {
-        matches!(self, Self::Derived | Self::Memory)
+        matches!(self, Self::Calibrated | Self::Derived | Self::Memory)
     }
 }
 
