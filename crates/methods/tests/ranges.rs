@@ -5,7 +5,7 @@
 //! run. With `OPENRAID_BLESS=1` the long test writes them.
 
 use openraid_methods::cell::{run_cell, Axes, CellSpec, Direction, Effort, Pattern};
-use openraid_methods::plan::Range;
+use openraid_methods::plan::{Knowledge, ProfileFit, Range, StandIns};
 use openraid_models::Library;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -94,7 +94,10 @@ fn the_recorded_ranges_are_stated_today() {
     let mut rows = Vec::new();
     for (number, cell) in judged().iter().enumerate() {
         let result = run_cell(&library, &cell.spec).expect("it runs");
-        let range = Range::run(&library, &result, 2, |_, _| {}).expect("a range");
+        // The other simulator has no host.
+        let of_profiles = Knowledge::of(&library, &cell.spec, StandIns::default()).expect("profiles");
+        let knowledge = Knowledge { host: ProfileFit::Measured, ..of_profiles };
+        let range = Range::run(&library, &result, (knowledge, true), 2, |_, _| {}).expect("a range");
         let row = serde_json::json!({
             "cell": cell.name, "iops": (result.iops * 10.0).round() / 10.0,
             "low_percent": (range.low_percent * 10.0).round() / 10.0,

@@ -10,6 +10,7 @@ use openraid_methods::cell::{
     TraceName, ZoneChoice,
 };
 use openraid_methods::load::{used_for, AccessSpec};
+use openraid_methods::plan::StandIns;
 use openraid_methods::reader::{
     is_iostat, read_fio_job, read_icf, read_iostat, read_trace, FioJob, FioSection, RequestTrace, TraceFormat,
 };
@@ -18,7 +19,8 @@ use openraid_models::{DriveKind, Library};
 use openraid_units::Nanos;
 
 use crate::arguments::{
-    CacheWord, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments, WayWord,
+    CacheWord, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments,
+    StandInWord, WayWord,
 };
 use openraid::failure::Failure;
 use openraid::output::progress::WorkProgress;
@@ -378,6 +380,11 @@ pub fn runs_at_once(what: &str) -> (usize, impl Fn(usize, usize) + Sync) {
     (std::thread::available_parallelism().map_or(1, Into::into), ended)
 }
 
+/// Parts whose profile the user knows to be of another part.
+pub fn stand_ins(words: &[StandInWord]) -> StandIns {
+    StandIns { drive: words.contains(&StandInWord::Drive), host: words.contains(&StandInWord::Host) }
+}
+
 /// The largest source of uncertainty of a figure, if it is worth a sentence: from values with their effects, the
 /// largest first, and chance, all in percent.
 pub fn least_certain(values: &[(String, f64)], chance_percent: f64) -> Option<String> {
@@ -388,6 +395,14 @@ pub fn least_certain(values: &[(String, f64)], chance_percent: f64) -> Option<St
             "largest uncertainty: chance (other seeds differ by {chance_percent:.0} %); a greater --effort reduces it"
         )),
         None => None,
+    }
+}
+
+/// Percentages below and above a figure.
+pub fn below_and_above([low, high]: [f64; 2]) -> String {
+    match (low, high) {
+        (low, high) if low < 0.5 && high < 0.5 => "nothing".into(),
+        (low, high) => format!("-{low:.0} to +{high:.0} %"),
     }
 }
 

@@ -49,6 +49,7 @@ mod tests {
             thorough: false,
             trace: None,
             replacement_hours: 0,
+            stand_ins: StandIns::default(),
         }
     }
 

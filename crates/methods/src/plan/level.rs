@@ -3,9 +3,10 @@
 use super::data_loss_risk::{over_years, risk, Frailty, Risk};
 use super::electricity::Energy;
 use super::journal::JournalEffect;
-use super::model_error::floor;
+use super::knowledge::Knowledge;
+use super::model_error::LoadClass;
 use super::pairs::gain;
-use super::rebuild::{Rebuild, PLACES};
+use super::rebuild::{Rebuild, RebuildRuns};
 use super::run::{beyond_the_limit, what, ExtraResult, ExtraRun};
 use super::uncertain_values::Uncertain;
 use super::uncertainty::Runs;
@@ -23,8 +24,7 @@ const LARGE_REQUEST: f64 = 65_536.0;
 struct Sorted {
     degraded: Option<Speed>,
     rebuilding: Option<Speed>,
-    loaded_mbps: [Option<f64>; PLACES.len()],
-    idle_mbps: [Option<f64>; PLACES.len()],
+    rebuild: RebuildRuns,
     /// Requests per second in the other mode of the cache, by seed.
     other: Vec<Option<f64>>,
     /// Results without the journal, by seed.
@@ -38,6 +38,26 @@ struct Sorted {
 }
 
 impl Sorted {
+    /// The results of runs. Those of the healthy array go to `runs`, and runs without a result are missing.
+    fn of(
+        ran: Vec<(ExtraRun, Option<Result<ExtraResult, CellError>>)>,
+        runs: &mut Runs,
+        missing: &mut Vec<Missing>,
+    ) -> Self {
+        let mut sorted = Self::default();
+        for (beside, result) in ran {
+            match &result {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    missing.push(Missing { what: what(beside, runs), reason: error.to_string(), failed: true });
+                }
+                None => missing.push(beyond_the_limit(&what(beside, runs))),
+            }
+            sorted.put(beside, result.and_then(Result::ok), runs);
+        }
+        sorted
+    }
+
     fn put(&mut self, beside: ExtraRun, found: Option<ExtraResult>, runs: &mut Runs) {
         let cell = match &found {
             Some(ExtraResult::Cell(cell)) => Some(&**cell),
@@ -57,15 +77,15 @@ impl Sorted {
         match beside {
             ExtraRun::Vary(variation) => variation.note(runs, iops),
             ExtraRun::Degraded => self.degraded = cell.map(speed),
-            ExtraRun::Loaded(place) => {
-                self.loaded_mbps[place] = cell.and_then(|cell| cell.rebuild_mbps);
+            ExtraRun::Loaded(place, by) => {
+                self.rebuild.loaded(place, by, cell.and_then(|cell| cell.rebuild_mbps));
                 if place == 0 {
                     self.rebuilding = cell.map(speed);
                 }
             }
-            ExtraRun::Idle(place) => {
+            ExtraRun::Idle(place, varied) => {
                 if let Some(ExtraResult::Rate(rate)) = found {
-                    self.idle_mbps[place] = Some(rate);
+                    self.rebuild.idle(place, varied, rate);
                 }
             }
             ExtraRun::OtherMode(_) => self.other.push(iops),
@@ -88,27 +108,20 @@ impl PlanRequest {
         healthy: &CellResult,
         ran: Vec<(ExtraRun, Option<Result<ExtraResult, CellError>>)>,
         values: &[Uncertain],
+        knowledge: Knowledge,
     ) -> LevelPlan {
+        let class = LoadClass::of(&healthy.spec);
         let mut missing = self.plainly_missing(library, level, healthy);
-        let (mut runs, mut sorted) = (Runs::new(merit(healthy), values), Sorted::default());
-        for (beside, result) in ran {
-            match &result {
-                Some(Ok(_)) => {}
-                Some(Err(error)) => {
-                    missing.push(Missing { what: what(beside, &runs), reason: error.to_string(), failed: true });
-                }
-                None => missing.push(beyond_the_limit(&what(beside, &runs))),
-            }
-            sorted.put(beside, result.and_then(Result::ok), &mut runs);
-        }
+        let mut runs = Runs::new(merit(healthy), values);
+        let sorted = Sorted::of(ran, &mut runs, &mut missing);
         let spec = machine_spec(library, &healthy.spec).ok();
         let back = spec.as_ref().is_some_and(MachineSpec::writes_back);
         let base: Vec<Option<f64>> = std::iter::once(Some(runs.base)).chain(runs.seeds.iter().copied()).collect();
         let pairs = cache_modes(&base, &sorted.other, back);
-        let rebuild = spec.as_ref().filter(|_| survives(level, self.drives).0 > 0).map(|spec| {
-            let all = |rates: [Option<f64>; PLACES.len()]| rates.into_iter().flatten().collect();
-            Rebuild::of(smallest(spec), all(sorted.idle_mbps), all(sorted.loaded_mbps))
-        });
+        let rebuild = spec
+            .as_ref()
+            .filter(|_| survives(level, self.drives).0 > 0)
+            .map(|spec| sorted.rebuild.time(smallest(spec), values, class, knowledge));
         let loss = rebuild
             .as_ref()
             .zip(spec.as_ref())
@@ -117,7 +130,7 @@ impl PlanRequest {
             let reason = "the drive's profile does not say how often it fails, or the rebuild stands still";
             missing.push(Missing { what: "loss".into(), reason: reason.into(), failed: false });
         }
-        let range = Range::of(&runs, missing, floor(&healthy.spec));
+        let range = Range::of(&runs, missing, class, knowledge);
         LevelPlan {
             array: healthy.spec.subject,
             capacity: healthy.capacity,
@@ -139,6 +152,8 @@ impl PlanRequest {
             low_percent: range.low_percent,
             high_percent: range.high_percent,
             model_percent: range.model_percent,
+            unknown_percent: range.unknown_percent,
+            knowledge,
             chance_percent: range.chance_percent,
             uncertain: range.uncertain,
             steady: !healthy.is_unsteady(),
@@ -196,11 +211,16 @@ fn loss(
     let all: Option<Vec<_>> = spec.drives.iter().map(|drive| drive.reliability.as_ref()).collect();
     let known = all?.into_iter().max_by_key(|known| known.afr.value)?;
     let window_hours = replacement_hours + rebuild.loaded_hours.or(rebuild.idle_hours)?;
+    let longest = match rebuild.loaded_hours {
+        Some(_) => rebuild.loaded_hours_range,
+        None => rebuild.idle_hours_range,
+    };
+    let window_high = longest.map_or(window_hours, |[_, longest]| replacement_hours + longest);
     let (afr, afr_high) = (known.afr(), known.afr.high as f64 / 1e6);
     let bytes = smallest(spec);
     let frailty = Frailty { afr, errors_per_bit: known.errors_per_bit(), bytes };
-    let risk_of = |afr: f64| risk(level, members, Frailty { afr, ..frailty }, window_hours);
-    let (risk, high) = (risk_of(afr)?, risk_of(afr_high)?);
+    let risk_of = |afr: f64, hours: f64| risk(level, members, Frailty { afr, ..frailty }, hours);
+    let (risk, high) = (risk_of(afr, window_hours)?, risk_of(afr_high, window_high)?);
     let five_years = |of: fn(&Risk) -> f64| [&risk, &high].map(|risk| over_years(of(risk), 5.0));
     let [whole, whole_high] = five_years(|risk| risk.year);
     Some(LossRisk {
@@ -263,6 +283,7 @@ impl Gain {
 mod tests {
     use super::super::uncertain_values::ProfilePart;
     use super::super::varied_runs::Variation;
+    use super::super::StandIns;
     use super::*;
     use crate::cell::{run_cell, ArrayState, Axes, Effort};
     use openraid_models::Edge;
@@ -281,6 +302,7 @@ mod tests {
             thorough: true,
             trace: None,
             replacement_hours: 0,
+            stand_ins: StandIns::default(),
         };
         let library = Library::builtin();
         let healthy = run_cell(&library, &request.cell(Level::Raid5, ArrayState::Healthy)).unwrap();
@@ -291,7 +313,10 @@ mod tests {
         let ran = vec![
             (ExtraRun::Vary(Variation::Seed(2)), cell(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
             (ExtraRun::Degraded, failed()),
-            (ExtraRun::Loaded(0), cell(CellResult { flags: vec![Flag::PageCache], steady: false, ..healthy.clone() })),
+            (
+                ExtraRun::Loaded(0, 0),
+                cell(CellResult { flags: vec![Flag::PageCache], steady: false, ..healthy.clone() }),
+            ),
             (ExtraRun::Vary(Variation::Value(0, Edge::High)), failed()),
         ];
         let plan = request.level(
@@ -300,6 +325,7 @@ mod tests {
             &healthy,
             ran.into_iter().map(|(beside, ran)| (beside, Some(ran))).collect(),
             &[value],
+            Knowledge::ALL,
         );
         assert!(plan.degraded.is_none() && plan.rebuilding.is_some());
         assert_eq!(plan.flags_beside, [("rebuilding".to_owned(), Flag::PageCache)]);

@@ -9,6 +9,7 @@
 mod data_loss_risk;
 mod electricity;
 mod journal;
+mod knowledge;
 mod level;
 mod model_error;
 mod pairs;
@@ -30,8 +31,9 @@ use uncertainty::Runs;
 pub use data_loss_risk::{over_years, risk, Frailty, Risk};
 pub use electricity::Energy;
 pub use journal::JournalEffect;
+pub use knowledge::{Knowledge, ProfileFit, StandIns};
 pub use level::weakest;
-pub use model_error::{LoadClass, JUDGED};
+pub use model_error::{widened, ErrorTerm, LoadClass, FRESH, JUDGED};
 pub use pairs::{Gain, Lead};
 pub use rebuild::Rebuild;
 pub use reshape::{ReshapePlace, ReshapeTime};
@@ -65,6 +67,8 @@ pub struct PlanRequest {
     pub trace: Option<Arc<RequestTrace>>,
     /// Hours until a failed drive is replaced; its rebuild begins then. 0 with a spare.
     pub replacement_hours: u32,
+    /// Parts whose profiles describe other parts.
+    pub stand_ins: StandIns,
 }
 
 /// The speed of an array in one state.
@@ -129,13 +133,14 @@ pub struct LossRisk {
     /// The probabilities with the figures of the drive's profile.
     #[serde(flatten)]
     pub risk: Risk,
-    /// Probability of a year for the highest failure rate of the profile's range.
+    /// Probability of a year for the highest failure rate of the profile's range and the longest rebuild of its range.
     pub year_high: f64,
     /// Probability over five years at the same rate, with the profile's figures.
     pub five_years: f64,
-    /// The same probability with the highest failure rate of the profile's range.
+    /// The same probability with the highest failure rate and the longest rebuild.
     pub five_years_high: f64,
-    /// Probability over five years that the array is lost, with the profile's figures and with the highest failure rate.
+    /// Probability over five years that the array is lost, with the profile's figures, and with the highest failure rate and the
+    /// longest rebuild.
     pub array_five_years: [f64; 2],
     /// Probability over five years that sectors are lost while the array survives, likewise.
     pub sector_five_years: [f64; 2],
@@ -187,13 +192,17 @@ pub struct LevelPlan {
     pub write_back: Option<Gain>,
     /// Percentage by which the healthy figure may be off because of chance and of uncertain values of the profiles.
     pub uncertain_percent: f64,
-    /// Percentage by which the healthy figure may be lower: by chance, by uncertain values, and by the model's own
-    /// error.
+    /// Percentage by which the healthy figure may be lower: by chance, by uncertain values, by the model's own error, and
+    /// by unknown parts of the machine.
     pub low_percent: f64,
     /// Percentage by which the healthy figure may be higher.
     pub high_percent: f64,
     /// The model's own error for loads of this class, percent: from figures that were not used to choose a constant.
     pub model_percent: f64,
+    /// Percentages below and above the figure for unknown parts of the machine.
+    pub unknown_percent: [f64; 2],
+    /// The knowledge of the machine and of the place of its load.
+    pub knowledge: Knowledge,
     /// Spread between seeds, percent of the healthy figure from the lowest to the highest.
     pub chance_percent: f64,
     /// Uncertain values and the effect of each beyond chance, percent; the largest first. Empty if they were not

@@ -4,21 +4,22 @@
 //!
 //! ```text
 //!   healthy    every level, the requested seed
-//!   beside     other seeds, degraded, rebuilding at three positions
+//!   beside     other seeds, other places of the load if its place is not known, degraded, rebuilding at three positions
 //!              if thorough: the values of the profiles, the other mode of the cache, and for the best level other sizes
 //!              if there is a journal: the same without it
 //!   contest    one more seed for levels that are not yet distinguished from the best one, until they are, or until the
 //!              difference is too small to matter
 //! ```
 
-use super::rebuild::PLACES;
+use super::knowledge::{knows_place, Knowledge};
+use super::rebuild::{MIDDLE, PLACES};
 use super::uncertain_values::{uncertain, Uncertain};
 use super::uncertainty::Runs;
-use super::varied_runs::{run_either, Ran, Variation, OTHER_SEEDS};
+use super::varied_runs::{run_either, Ran, Variation, ENDS, OTHER_SEEDS};
 use super::{merit, pairs, survives, LevelPlan, Missing, PlanRequest, Planned};
 use crate::cell::{machine_spec, ArrayState, CacheMode, CellError, CellResult, CellSpec, Level};
 use crate::run::run_all;
-use openraid_models::Library;
+use openraid_models::{Edge, Library};
 use openraid_units::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -95,10 +96,10 @@ pub(super) fn beyond_the_limit(what: &str) -> Missing {
 pub(super) enum ExtraRun {
     Vary(Variation),
     Degraded,
-    /// The load during a rebuild, at one of the positions.
-    Loaded(usize),
-    /// A rebuild without load, at one of the positions.
-    Idle(usize),
+    /// The load during a rebuild, at one of the positions. The number is added to the plan's seed.
+    Loaded(usize, u64),
+    /// A rebuild without load, at one of the positions; with an uncertain value at an end of its range, or without.
+    Idle(usize, Option<(usize, Edge)>),
     /// Write-through if the level writes back, and write-back if it writes through. The number is added to the plan's
     /// seed.
     OtherMode(u64),
@@ -200,8 +201,8 @@ impl PlanRequest {
         let values =
             if self.thorough { uncertain(library, &self.cell(*first, ArrayState::Healthy))? } else { Vec::new() };
         let caches = if self.thorough { self.other_caches(library, *first)? } else { Vec::new() };
-        let besides = |level: Level, writes: bool| self.besides(library, level, &values, writes);
-        let more: usize = self.levels.iter().map(|level| besides(*level, true).len()).sum();
+        let besides = |level: Level, healthy: Option<&CellResult>| self.besides(library, level, &values, healthy);
+        let more: usize = self.levels.iter().map(|level| besides(*level, None).len()).sum();
         let more = more + caches.len() * (0..=OTHER_SEEDS).count();
         ended(0, self.levels.len() + more);
         let mut counter = Counter { ended: &ended, before: 0 };
@@ -212,7 +213,7 @@ impl PlanRequest {
         let best = self.best(&healthy);
         for (number, (level, result)) in self.levels.iter().zip(&healthy).enumerate() {
             let Ok(result) = result else { continue };
-            let besides = besides(*level, result.writes.requests > 0);
+            let besides = besides(*level, Some(result));
             runs.extend(besides.into_iter().map(|beside| (number, beside)));
             let caches = caches.iter().filter(|_| best == Some(number));
             let seeded = |mib: &u32| (0..=OTHER_SEEDS).map(|by| ExtraRun::Cache(*mib, by)).collect::<Vec<_>>();
@@ -230,7 +231,10 @@ impl PlanRequest {
                 variants.push((*beside, result));
             }
             planned.push(match healthy {
-                Ok(healthy) => Planned::Possible(Box::new(self.level(library, *level, &healthy, variants, &values))),
+                Ok(healthy) => {
+                    let knowledge = Knowledge::of(library, &healthy.spec, self.stand_ins)?;
+                    Planned::Possible(Box::new(self.level(library, *level, &healthy, variants, &values, knowledge)))
+                }
                 Err(CellError::Impossible(reason) | CellError::NotApplicable(reason)) => {
                     Planned::Impossible { array: self.cell(*level, ArrayState::Healthy).subject, reason }
                 }
@@ -331,12 +335,23 @@ impl PlanRequest {
         Ok(sizes.into_iter().filter(fits).collect())
     }
 
-    /// The additional runs of a level.
-    fn besides(&self, library: &Library, level: Level, values: &[Uncertain], writes: bool) -> Vec<ExtraRun> {
-        let mut runs: Vec<ExtraRun> = Variation::all(self.seed, values.len()).map(ExtraRun::Vary).collect();
+    /// The additional runs of a level, whose healthy run is known or still to come.
+    fn besides(
+        &self,
+        library: &Library,
+        level: Level,
+        values: &[Uncertain],
+        healthy: Option<&CellResult>,
+    ) -> Vec<ExtraRun> {
+        let writes = healthy.is_none_or(|healthy| healthy.writes.requests > 0);
+        let place = healthy.filter(|healthy| !knows_place(&healthy.spec)).map(|healthy| healthy.capacity);
+        let mut runs: Vec<ExtraRun> = Variation::all(self.seed, values.len(), place).map(ExtraRun::Vary).collect();
         if survives(level, self.drives).0 > 0 {
             runs.push(ExtraRun::Degraded);
-            runs.extend((0..PLACES.len()).flat_map(|place| [ExtraRun::Loaded(place), ExtraRun::Idle(place)]));
+            runs.extend((0..PLACES.len()).flat_map(|at| [ExtraRun::Loaded(at, 0), ExtraRun::Idle(at, None)]));
+            runs.extend((1..=OTHER_SEEDS).map(|by| ExtraRun::Loaded(MIDDLE, by)));
+            let ends = (0..values.len()).flat_map(|value| ENDS.map(|end| (value, end)));
+            runs.extend(ends.map(|end| ExtraRun::Idle(MIDDLE, Some(end))));
         }
         if self.axes.journal.is_some() {
             runs.extend((0..=OTHER_SEEDS).map(ExtraRun::WithoutJournal));
@@ -376,8 +391,11 @@ impl PlanRequest {
         let mut cell = self.cell(level, ArrayState::Healthy);
         let ran = match beside {
             ExtraRun::Vary(variation) => variation.run(library, &cell, values, self.trace.as_deref(), events),
-            ExtraRun::Loaded(place) => self.loaded(library, level, PLACES[place], events),
-            ExtraRun::Idle(place) => return self.idle(library, level, PLACES[place], events).map(ExtraResult::Rate),
+            ExtraRun::Loaded(place, by) => self.loaded(library, level, (PLACES[place], by), events),
+            ExtraRun::Idle(place, varied) => {
+                let varied = varied.map(|(value, end)| (&values[value], end));
+                return self.idle(library, level, (PLACES[place], varied), events).map(ExtraResult::Rate);
+            }
             ExtraRun::Degraded => self.one(library, &CellSpec { state: ArrayState::Degraded(1), ..cell }, events),
             ExtraRun::OtherMode(by) => {
                 let back = machine_spec(library, &cell)?.writes_back();
@@ -408,8 +426,8 @@ pub(super) fn what(beside: ExtraRun, runs: &Runs) -> String {
     match beside {
         ExtraRun::Vary(variation) => variation.what(runs),
         ExtraRun::Degraded => "degraded".into(),
-        ExtraRun::Loaded(0) => "rebuilding".into(),
-        ExtraRun::Loaded(_) | ExtraRun::Idle(_) => "rebuild".into(),
+        ExtraRun::Loaded(0, _) => "rebuilding".into(),
+        ExtraRun::Loaded(..) | ExtraRun::Idle(..) => "rebuild".into(),
         ExtraRun::OtherMode(_) => "write_back_ratio".into(),
         ExtraRun::WithoutJournal(_) => "without journal".into(),
         ExtraRun::Cache(mib, _) => format!("cache of {mib} MiB"),

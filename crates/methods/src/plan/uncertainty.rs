@@ -32,6 +32,11 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
+    /// The percentages below and above the figure.
+    pub const fn sides(&self) -> (f64, f64) {
+        (self.down, self.up)
+    }
+
     /// The whole uncertainty: chance and all values, combined as independent errors.
     pub fn total(&self) -> f64 {
         let squares: f64 = self.values.iter().map(|(_, change)| change * change).sum();

@@ -66,6 +66,15 @@ pub enum WayWord {
     Write,
 }
 
+/// A part of a machine that has a profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum StandInWord {
+    /// The drives: there is no profile of them
+    Drive,
+    /// Controller, processor or file system
+    Host,
+}
+
 /// The parts of a simulated machine other than its controller, for all verbs that have one.
 #[derive(Args, Debug, Clone)]
 pub struct MachineArguments {
@@ -134,6 +143,10 @@ pub struct LoadArguments {
     /// The machine
     #[command(flatten)]
     pub machine: MachineArguments,
+    /// Parts of which the given profile is only the nearest, separated by commas: ranges are wider [default: none; a
+    /// profile of present hosts is one of the class in any case]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub nearest: Vec<StandInWord>,
     /// How much is measured
     #[arg(long, value_name = "HOW", default_value = "normal")]
     pub effort: EffortWord,

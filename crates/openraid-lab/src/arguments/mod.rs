@@ -9,7 +9,7 @@ pub use console::{ConsoleArguments, ConsoleVerb, ProfileArguments};
 pub use machine::{
     CacheChoice, CacheWord, CompareArguments, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord,
     LoadArguments, MachineArguments, MergeArguments, PlanArguments, RehearseArguments, ReviewArguments,
-    SimulateArguments, WayWord,
+    SimulateArguments, StandInWord, WayWord,
 };
 pub use torture::TortureArguments;
 pub use validate::ValidateArguments;

@@ -4,7 +4,7 @@ use openraid_core::limits::STEPS_MAX;
 use openraid_methods::cell::{
     machine_spec, measure, run_cell, ArrayState, Caches, CellError, CellResult, CellSpec, Pattern,
 };
-use openraid_methods::plan::{uncertain, weakest, Range, ReshapePlace, ReshapeTime};
+use openraid_methods::plan::{uncertain, weakest, Knowledge, Range, ReshapePlace, ReshapeTime};
 use openraid_methods::reader::RequestTrace;
 use openraid_methods::report::assemble::bus_words;
 use openraid_methods::target::SimTarget;
@@ -12,9 +12,10 @@ use openraid_models::Library;
 use openraid_units::Bytes;
 use serde::Serialize;
 
-use crate::arguments::SimulateArguments;
+use crate::arguments::{SimulateArguments, StandInWord};
 use crate::shared_parts::{
-    asked, drive_fits, effort, least_certain, library, refused, runs_at_once, state_fits, ChosenLoad,
+    asked, below_and_above, drive_fits, effort, least_certain, library, refused, runs_at_once, stand_ins, state_fits,
+    ChosenLoad,
 };
 use openraid::failure::{Exit, Failure, Outcome};
 use openraid::output::table::TextTable;
@@ -128,7 +129,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         }),
     };
     let (result, stories) = result.map_err(refused)?;
-    let range = if arguments.range { Some(range(&library, &result)?) } else { None };
+    let range = if arguments.range { Some(range(&library, &result, &arguments.load.nearest)?) } else { None };
     let all = result.histogram();
     let ms = |percent| all.percentile(percent) as f64 / 1e6;
     let spec = machine_spec(&library, &cell).map_err(refused)?;
@@ -158,9 +159,10 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
 }
 
 /// The uncertainty of a result.
-fn range(library: &Library, result: &CellResult) -> Result<Range, Failure> {
+fn range(library: &Library, result: &CellResult, nearest: &[StandInWord]) -> Result<Range, Failure> {
     let (threads, ended) = runs_at_once("runs");
-    Range::run(library, result, threads, ended).map_err(refused)
+    let knowledge = Knowledge::of(library, &result.spec, stand_ins(nearest)).map_err(refused)?;
+    Range::run(library, result, (knowledge, true), threads, ended).map_err(refused)
 }
 
 /// The machine of a cell. If stories are requested, it keeps the steps of requests.
@@ -290,10 +292,12 @@ fn certainty(body: &SimulationBody<'_>) -> Vec<String> {
         format!("{values}: parameters move requests/s by {moved:.0} %, chance by {chance:.1} %{}", least.unwrap_or_default()),
         format!(
             "  range: {} to {} requests/s (-{low:.0} to +{high:.0} %), with {model:.0} % for the model itself on loads of \
-             this kind",
+             this kind, and {} for unknown parts",
             of(-low),
-            of(high)
+            of(high),
+            below_and_above(range.unknown_percent)
         ),
+        format!("  {}", range.knowledge.words()),
     ];
     lines.extend(range.missing.iter().map(|missing| format!("  {}: {}", missing.what, missing.reason)));
     lines

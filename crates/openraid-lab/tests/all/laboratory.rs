@@ -357,7 +357,16 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
     assert_eq!(count, values.len());
     assert_eq!(values[0][0], "3ware-9650se: quirks.read_kib_us, and what was fitted with it");
     // The same cells, the same runs.
-    for key in ["uncertain", "uncertain_percent", "chance_percent", "low_percent", "high_percent", "model_percent"] {
+    for key in [
+        "uncertain",
+        "uncertain_percent",
+        "chance_percent",
+        "low_percent",
+        "high_percent",
+        "model_percent",
+        "unknown_percent",
+        "knowledge",
+    ] {
         assert_eq!(json["range"][key], plan[key], "{key}");
     }
     assert!(json["range"]["uncertain_percent"].as_f64() > Some(0.0));
@@ -370,7 +379,15 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
         "{ranged}"
     );
     assert!(output("single --range").contains(": parameters move requests/s by "), "of a single drive, too");
-    assert!(ranged.contains("for the model itself on loads of this kind\n"), "{ranged}");
+    let known =
+        "for the model itself on loads of this kind, and nothing for unknown parts\n  drives: their own profile, with \
+               measured values; host, controller and file system: its own profile, with measured values\n";
+    assert!(ranged.contains(known), "{ranged}");
+    let nearest = output("single --range --nearest drive");
+    assert!(
+        nearest.contains(" and -44 to +80 % for unknown parts\n  drives: the nearest profile, of other ones;"),
+        "{nearest}"
+    );
     fs::write(lab.path("t.csv"), "0,0,4096,R,0.0\n").expect("written");
     lab.line("simulate raid0x2 --load t.csv --range").refused(64, &["--range: ", "leave it out"]);
     let replayed = lab.line("simulate raid0x2 --load t.csv").expect(0).text();
@@ -426,6 +443,14 @@ fn a_plan_is_for_the_served_configuration_and_names_the_caches() {
     assert!(lab.line(pair).expect(0).text().starts_with(
         "2 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, on openraid, write-back cache 256 MiB, drive caches on\n"
     ));
+    // The ranges say what they know, and what judged them.
+    let other = lab.line(&format!("{pair} --nearest drive")).expect(0).text();
+    let unknown =
+        "drives: the nearest profile, of other ones; host, controller and file system: a profile of the class; \
+                   -44 to +80 % of RANGE for unknown parts\n";
+    assert!(other.contains(unknown), "{other}");
+    let judged = "; say --nearest drive if the profile is of another drive\n38 of 40 figures of the five reviews";
+    assert!(text.contains(judged) && text.contains("\n17 of 21 published figures of other machines lie in"), "{text}");
     // Mirrors are a third faster. The text says so and how certain that is.
     let against = &served["comparisons"][0];
     assert_eq!(
@@ -447,13 +472,14 @@ fn a_plan_is_for_the_served_configuration_and_names_the_caches() {
     let head = text.lines().find(|line| line.starts_with("ARRAY") && line.contains("REBUILD IDLE, h")).expect("a head");
     assert!(["UNDER LOAD, h", "ARRAY LOST, %", "SECTOR LOST, %"].iter().all(|words| head.contains(words)), "{head}");
     let risks: Vec<&str> = text.lines().filter(|line| line.starts_with("raid10x8")).collect();
-    let cells: Vec<&str> = risks[1].split_whitespace().collect();
-    let digits = |cell: &str| cell.trim_start_matches('<').split_once('.').map(|(_, digits)| digits.len());
-    assert_eq!(
-        cells[1..5].iter().map(|cell| digits(cell)).collect::<Vec<_>>(),
-        [Some(1), Some(1), Some(2), Some(2)],
-        "{text}"
-    );
+    let cells: Vec<&str> = risks[1].split("  ").filter(|cell| !cell.is_empty()).map(str::trim).collect();
+    let digits = |word: &str| word.trim_matches(['<', '(', ')']).split_once('.').map(|(_, digits)| digits.len());
+    let all = |cell: &str| cell.split_whitespace().filter_map(digits).collect::<Vec<_>>();
+    let found: Vec<Vec<usize>> = cells[1..5].iter().map(|cell| all(cell)).collect();
+    // A time has its range.
+    assert_eq!(found, [vec![1; 3], vec![1; 3], vec![2], vec![2]], "{text}");
+    let range = level(0)["rebuild"]["loaded_hours_range"].clone();
+    assert!(range[0].as_f64() < Some(hours(0, "loaded_hours")) && range[1].as_f64() > Some(hours(0, "loaded_hours")));
 }
 
 #[test]

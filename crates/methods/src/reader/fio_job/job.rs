@@ -42,6 +42,8 @@ struct Options<'a> {
     workers: Option<u16>,
     depth: Option<(u64, u32)>,
     offset: Option<u64>,
+    /// Does `filename` name a device, so that `size` is its first part?
+    is_device: bool,
     size: Option<u64>,
     runtime: Option<Nanos>,
     ramp: Nanos,
@@ -162,7 +164,7 @@ impl<'a> Options<'a> {
             "filename" if value.replace("\\:", "").contains(':') => {
                 return error(format!("filename={}: several files in turn are not supported; name one", shown(value)));
             }
-            "filename" => {}
+            "filename" => self.is_device = value.starts_with("/dev/"),
             "rw" => self.rw = Some(word),
             "bs" => self.sizes = Some(word),
             "bssplit" => self.split = Some(word),
@@ -338,7 +340,12 @@ impl<'a> Options<'a> {
             think: (self.think > Nanos::ZERO).then_some((self.think_blocks.max(1), self.think.get())),
             rate: rate.map(|(_, rate)| rate),
             flush_every,
-            start: self.offset.filter(|offset| *offset > 0),
+            // A file lies anywhere, unless the job says where. A part of a device begins at its beginning.
+            start: match (self.offset, self.size) {
+                (Some(offset), Some(_)) => Some(offset),
+                (None, Some(_)) => self.is_device.then_some(0),
+                (offset, None) => offset.filter(|offset| *offset > 0),
+            },
             len: self.size,
         })
     }

@@ -257,7 +257,7 @@ fn journal(plan: &LevelPlan) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openraid_methods::plan::PlanRequest;
+    use openraid_methods::plan::{PlanRequest, StandIns};
 
     #[test]
     fn advice_names_another_cache_size_with_its_gain_and_ignores_noise() {
@@ -273,6 +273,7 @@ mod tests {
             thorough: true,
             trace: None,
             replacement_hours: 0,
+            stand_ins: StandIns::default(),
         };
         let planned = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan").remove(0);
         let Planned::Possible(plan) = planned else { panic!("a mirror can be") };
@@ -330,6 +331,7 @@ mod tests {
             thorough: false,
             trace: None,
             replacement_hours: 0,
+            stand_ins: StandIns::default(),
         };
         let mut plans = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan");
         for (plan, iops) in plans.iter_mut().zip([719.0, 717.0, 440.0]) {

@@ -1,13 +1,15 @@
 //! A plan as text tables.
 
 use openraid_methods::cell::mixed;
-use openraid_methods::plan::{events_max, LevelPlan, LossRisk, Missing, Planned, Rebuild, Speed, EVENT_LIMIT, JUDGED};
+use openraid_methods::plan::{
+    events_max, LevelPlan, LossRisk, Missing, Planned, ProfileFit, Speed, EVENT_LIMIT, FRESH, JUDGED,
+};
 use openraid_units::Bytes;
 
 use super::advice::possible;
 use super::costs_table::{costs, Prices};
 use super::{rate, MachinePlan};
-use crate::shared_parts::range_of;
+use crate::shared_parts::{below_and_above, range_of};
 use openraid::output::table::TextTable;
 use openraid::quantity::{counted, figure, human, sold};
 
@@ -116,7 +118,7 @@ pub(super) fn text(body: &MachinePlan, prices: &Prices, shown: &Shown) -> Vec<St
     if impossible.len() < body.levels.len() {
         lines.extend(head(body, shown));
         lines.push(table.text().trim_end().into());
-        lines.extend(range_note(body.thorough));
+        lines.extend(range_note(body));
         lines.push(String::new());
         if let Some(rate) = body.rate {
             lines.extend(rate::lines(&body.levels, rate, body.outstanding));
@@ -168,19 +170,44 @@ fn limit_note(levels: &[Planned], thorough: bool) -> Option<String> {
     })
 }
 
-fn range_note(thorough: bool) -> [String; 2] {
-    let (inside, all) = JUDGED;
-    let what = if thorough {
-        "P99 and RANGE are of the healthy array. RANGE: by chance, by the profiles' estimated values, and by the model's own \
-         error. `openraid-lab simulate ARRAY --degraded 1 --range` prints it for a degraded array"
+/// What the ranges consist of, what they know, and how they were judged.
+fn range_note(body: &MachinePlan) -> Vec<String> {
+    let what = if body.thorough {
+        "P99 and RANGE are of the healthy array. RANGE: by chance, by the profiles' estimated values, by the model's own \
+         error, and by unknown parts. `openraid-lab simulate ARRAY --degraded 1 --range` prints it for a degraded array"
     } else {
-        "P99 and RANGE are of the healthy array. RANGE: by chance, and by the model's own error. --range also varies the \
+        "P99 and RANGE are of the healthy array. RANGE: by chance, by the model's own error, and by unknown parts. --range also varies the \
          estimated values of the profiles and the cache, and takes minutes"
     };
-    let judged = format!(
-        "{inside} of {all} published figures that nothing was tuned on lie within the model's own error of the prediction"
-    );
-    [what.into(), judged]
+    let known = possible(&body.levels).next().map(|plan| {
+        let unknown = match plan.unknown_percent {
+            [low, high] if low.max(high) < 0.5 => String::new(),
+            unknown => format!("; {} of RANGE for unknown parts", below_and_above(unknown)),
+        };
+        let hint = match plan.knowledge.drive {
+            ProfileFit::Nearest => "",
+            _ => "; say --nearest drive if the profile is of another drive",
+        };
+        format!("{}{unknown}{hint}", plan.knowledge.words())
+    });
+    std::iter::once(what.into()).chain(known).chain(judged()).collect()
+}
+
+/// What the ranges were judged by.
+fn judged() -> [String; 2] {
+    let (inside, all) = JUDGED;
+    let (fresh_inside, fresh) = FRESH.iter().fold((0, 0), |sum, group| (sum.0 + group.1, sum.1 + group.2));
+    let groups: Vec<String> = FRESH.iter().map(|(name, inside, all)| format!("{name} {inside} of {all}")).collect();
+    [
+        format!(
+            "{inside} of {all} figures of the five reviews whose cards and drives have profiles lie within the model's own error \
+             of the prediction; nothing was tuned on them"
+        ),
+        format!(
+            "{fresh_inside} of {fresh} published figures of other machines lie in such a range, fitted without their source: {}",
+            groups.join(", ")
+        ),
+    ]
 }
 
 /// The assumptions of the times and probabilities in the second table.
@@ -189,12 +216,12 @@ fn risk_note(body: &MachinePlan) -> Vec<String> {
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
     let estimated = if loss.estimated { " (estimated: no data sheet at hand)" } else { "" };
     vec![
-        "the engine's rebuild, simulated at the beginning, in the middle and near the end of the drive; at most 200 MiB/s \
-         (rebuild.rate), with no minimum rate under load"
+        "the engine's rebuild, simulated at the beginning, in the middle and near the end of the drive, with its range; at most \
+         200 MiB/s (rebuild.rate), and under load at least 20 MiB/s (rebuild.minimum) if the drives can"
             .into(),
         format!(
             "chances for a rebuild under load: {} of drives fail in a year, 1 sector in {} bits cannot be read{estimated}; \
-             in brackets with {} a year; in a year and in five with every drive replaced when it fails. A lost sector is a few KiB of \
+             in brackets with {} a year and the longest rebuild; in a year and in five with every drive replaced when it fails. A lost sector is a few KiB of \
              one file. Independent failures only: docs/lab/reliability.md",
             percent(loss.afr[0]),
             power(1.0 / loss.errors_per_bit),
@@ -227,6 +254,11 @@ fn hours(hours: f64) -> String {
         return "<0.1".into();
     }
     format!("{hours:.1}")
+}
+
+/// Hours with the least and the most that they may be.
+fn hours_within(time: f64, range: Option<[f64; 2]>) -> String {
+    range.map_or_else(|| hours(time), |[least, most]| format!("{} ({} - {})", hours(time), hours(least), hours(most)))
 }
 
 /// A probability from 0 to 1 in percent. If it rounds to zero, the text says that it is below the smallest step.
@@ -262,14 +294,17 @@ impl Units {
 
 fn risk_row(plan: &LevelPlan) -> Vec<String> {
     let none = || if plan.survives.0 == 0 { "data lost".to_owned() } else { "-".to_owned() };
-    let time = |of: fn(&Rebuild) -> Option<f64>| plan.rebuild.as_ref().and_then(of).map_or_else(none, hours);
+    let time =
+        |hours: Option<f64>, range: Option<[f64; 2]>| hours.map_or_else(none, |hours| hours_within(hours, range));
+    let idle = plan.rebuild.as_ref().map(|rebuild| time(rebuild.idle_hours, rebuild.idle_hours_range));
+    let loaded = plan.rebuild.as_ref().map(|rebuild| time(rebuild.loaded_hours, rebuild.loaded_hours_range));
     let loss = |of: fn(&LossRisk) -> String| plan.loss.as_ref().map_or_else(none, of);
     let of_years = |[usual, high]: [f64; 2]| format!("{} ({})", chance(usual), chance(high));
     let five_years = |of: fn(&LossRisk) -> [f64; 2]| plan.loss.as_ref().map_or_else(none, |loss| of_years(of(loss)));
     vec![
         plan.array.to_string(),
-        time(|rebuild| rebuild.idle_hours),
-        time(|rebuild| rebuild.loaded_hours),
+        idle.unwrap_or_else(none),
+        loaded.unwrap_or_else(none),
         loss(|loss| chance(loss.risk.array)),
         loss(|loss| chance(loss.risk.array_year)),
         five_years(|loss| loss.array_five_years),
@@ -321,11 +356,12 @@ fn row(plan: &LevelPlan, outstanding: u32, journal: bool, units: &Units) -> Vec<
 mod tests {
     use super::*;
     use openraid_methods::cell::{Axes, Effort, Level, Pattern};
-    use openraid_methods::plan::PlanRequest;
+    use openraid_methods::plan::{PlanRequest, StandIns};
     use openraid_models::Library;
 
     #[test]
     fn a_column_of_times_sizes_or_chances_has_one_unit_and_one_precision() {
+        assert_eq!(hours_within(27.44, Some([24.8, 50.71])), "27.4 (24.8 - 50.7)");
         assert_eq!((hours(0.02), hours(27.44), hours(326.0)), ("<0.1".into(), "27.4".into(), "326.0".into()));
         assert_eq!(
             (chance(0.635), chance(0.0012), chance(2e-7), chance(0.0)),
@@ -351,10 +387,11 @@ mod tests {
             thorough: false,
             trace: None,
             replacement_hours: 0,
+            stand_ins: StandIns::default(),
         };
         let within = |most| request.run_within(&Library::builtin(), 2, most, |_, _| {}).expect("a plan");
         let note = limit_note(&within(1), false).expect("nothing but the healthy array was run");
-        assert!(note.starts_with("STOPPED: 9 runs were not begun, as the others took 200 million"), "{note}");
+        assert!(note.starts_with("STOPPED: 11 runs were not begun, as the others took 200 million"), "{note}");
         assert!(note.ends_with("--levels, or choose --effort normal, which may take hours"), "{note}");
         assert_eq!(limit_note(&within(u64::MAX), false), None);
     }

@@ -17,7 +17,9 @@ use openraid_models::Library;
 use serde::Serialize;
 
 use crate::arguments::{EffortWord, PlanArguments};
-use crate::shared_parts::{asked, effort, from_file, library, refused, runs_at_once, state_fits, ChosenLoad};
+use crate::shared_parts::{
+    asked, effort, from_file, library, refused, runs_at_once, stand_ins, state_fits, ChosenLoad,
+};
 use costs_table::{Price, Prices};
 pub use join_parts::join;
 use join_parts::PlanPart;
@@ -165,6 +167,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
             thorough: arguments.range || arguments.load.effort != EffortWord::Quick,
             trace: trace.clone(),
             replacement_hours: machine.replacement_hours,
+            stand_ins: stand_ins(&arguments.load.nearest),
         };
         let prices = Prices { drive: machine.price, kwh: arguments.kwh_price, spares: machine.spares };
         let runs = if all > 1 { format!("machine {} of {all}, runs", number + 1) } else { "runs".into() };

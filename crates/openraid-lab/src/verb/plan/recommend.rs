@@ -150,7 +150,7 @@ fn against(plan: &LevelPlan, chosen: &LevelPlan, rate: Option<f64>) -> String {
 pub(super) mod tests {
     use super::*;
     use openraid_methods::cell::{Axes, Effort, Level, Pattern};
-    use openraid_methods::plan::{PlanRequest, Speed};
+    use openraid_methods::plan::{PlanRequest, Speed, StandIns};
 
     /// RAID 0, 10, 5 and 6 of eight drives.
     pub fn plans() -> Vec<Planned> {
@@ -166,6 +166,7 @@ pub(super) mod tests {
             thorough: false,
             trace: None,
             replacement_hours: 0,
+            stand_ins: StandIns::default(),
         };
         request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan")
     }
