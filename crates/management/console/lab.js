@@ -79,7 +79,8 @@ function forms(choices, load) {
   const arrays = h("input", { value: "single, raid5x4, raid10x4" });
   const methods = h("select", { multiple: true, size: 5, required: true }, choices.methods.map((own) => h("option", { value: own.name, selected: ["sequential", "database"].includes(own.name) }, `${own.name}: ${own.title}`)));
   const thorough = h("input", { type: "checkbox", id: "thorough" });
-  const plan = h("div", {}, h("div", { className: "row" }, field("Numbers of drives", drives, "Each is a machine of its own."), field("Levels", levels, "As in 5, 6, 10.")), field("Other drive to compare with", other), h("div", { className: "row" }, field("Load", workload), field("Queue depth", depth)));
+  const nearest = h("input", { type: "checkbox", id: "nearest" });
+  const plan = h("div", {}, h("div", { className: "row" }, field("Numbers of drives", drives, "Each is a machine of its own."), field("Levels", levels, "As in 5, 6, 10.")), field("Other drive to compare with", other), h("label", { className: "check", htmlFor: "nearest" }, nearest, "My drives are others: these profiles are the nearest (ranges are wider)"), h("div", { className: "row" }, field("Load", workload), field("Queue depth", depth)));
   const review = h("div", { hidden: true }, field("Arrays", arrays, "As in single, raid5x4, raid10x8."), field("Methods", methods, "Choose several with Ctrl or Shift."), h("label", { className: "check", htmlFor: "thorough" }, thorough, "Means within 1 % (takes longer)"));
   kind.addEventListener("change", () => { plan.hidden = kind.value !== "plan"; review.hidden = kind.value !== "review"; methods.required = !review.hidden; });
   methods.required = false;
@@ -89,7 +90,7 @@ function forms(choices, load) {
     const base = { name: name.value.trim(), system: system.value, cache_mib: number(cache) };
     const both = [...new Set([drive.value, other.value].filter(Boolean))];
     const input = kind.value === "plan"
-      ? { ...base, drive: other.value && !drive.value ? [] : both, drives: list(drives).map(Number), levels: list(levels), load: workload.value, depth: number(depth) }
+      ? { ...base, drive: other.value && !drive.value ? [] : both, nearest: nearest.checked, drives: list(drives).map(Number), levels: list(levels), load: workload.value, depth: number(depth) }
       : { ...base, drive: drive.value || null, arrays: list(arrays), methods: [...methods.selectedOptions].map((own) => own.value), thorough: thorough.checked };
     error.textContent = "";
     if (kind.value === "plan" && other.value && !drive.value) { error.textContent = "Choose the first drive too: the other one is compared with it."; return; }
@@ -110,15 +111,27 @@ function planPage(main, name) {
   return () => {};
 }
 
+/** A time with its range. */
+const within = (time, range) => (range ? `${hours(time)} (${hours(range[0])} to ${hours(range[1])})` : hours(time));
+
+/** The parts that the ranges know, as rows of facts. */
+function known(plan) {
+  const level = plan.levels.find((one) => one.possible?.knowledge);
+  if (!level) return [];
+  const fits = { measured: "of this part, with measured values", sheet: "of this part, from its sheet", class: "of the class", nearest: "the nearest, of another part" };
+  const { drive, host, place } = level.possible.knowledge;
+  return [["Profile of the drives", fits[drive]], ["Profile of the host", fits[host]], ["Place of the load", place ? "known" : "not known"]];
+}
+
 function machine(plan) {
   const rows = plan.levels.map((level) => {
     if (level.impossible) return [level.impossible.array, "\u2013", "\u2013", "\u2013", "\u2013", "\u2013", "\u2013", `not possible: ${level.impossible.reason}`];
     const own = level.possible;
-    return [own.array, bytes(own.capacity), own.survives[0] === own.survives[1] ? String(own.survives[0]) : `${own.survives[0]} to ${own.survives[1]}`, speed(own.healthy), speed(own.degraded), speed(own.rebuilding), own.rebuild ? `${hours(own.rebuild.idle_hours)}, under the load ${hours(own.rebuild.loaded_hours)}` : "\u2013",
+    return [own.array, bytes(own.capacity), own.survives[0] === own.survives[1] ? String(own.survives[0]) : `${own.survives[0]} to ${own.survives[1]}`, `${speed(own.healthy)} (\u2212${Math.round(own.low_percent)} to +${Math.round(own.high_percent)} %)`, speed(own.degraded), speed(own.rebuilding), own.rebuild ? `${within(own.rebuild.idle_hours, own.rebuild.idle_hours_range)}, under the load ${within(own.rebuild.loaded_hours, own.rebuild.loaded_hours_range)}` : "\u2013",
       own.loss ? `array ${percentText(own.loss.array_five_years[0])}, sectors ${percentText(own.loss.sector_five_years[0])} in five years` : "\u2013"];
   });
   return h("section", { className: "card" }, h("h2", {}, `${count(plan.drives, "drive")}: ${plan.drive}, ${plan.system}`),
     plan.recommendation ? [h("p", {}, `Recommended: ${plan.recommendation.array}.`), h("ul", {}, plan.recommendation.reasons.map((line) => h("li", {}, line)))] : h("p", {}, "No level can be recommended."),
     table(`Levels of ${plan.drives} times ${plan.drive}`, ["Array", "Capacity", "Failures survived", "Healthy", "One member missing", "Rebuilding", "Rebuild", "Data loss"], rows),
-    h("details", {}, h("summary", {}, "Why, and how certain"), facts([["Load", plan.load], ["Bus", plan.bus], ["Size of each drive", bytes(plan.drive_bytes)]]), h("ul", {}, plan.advice.map((line) => h("li", {}, line.trim())))));
+    h("details", {}, h("summary", {}, "Why, and how certain"), facts([["Load", plan.load], ["Bus", plan.bus], ["Size of each drive", bytes(plan.drive_bytes)], ...known(plan)]), h("ul", {}, plan.advice.map((line) => h("li", {}, line.trim())))));
 }

@@ -41,6 +41,9 @@ pub struct PlanInput {
     /// Names of drives' profiles, one machine for each; without them, the controller's own drives.
     #[serde(default)]
     pub drive: Vec<String>,
+    /// Are these profiles the nearest ones, of other drives? Ranges are wider then.
+    #[serde(default)]
+    pub nearest: bool,
     /// Numbers of drives, one machine for each.
     pub drives: Vec<u16>,
     /// Levels to compare; without them, the usual ones.

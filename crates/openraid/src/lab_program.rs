@@ -37,6 +37,9 @@ pub struct ProfileChoice {
     pub title: String,
     /// Why this one was chosen.
     pub why: String,
+    /// Is it the nearest profile, of another drive?
+    #[serde(default)]
+    pub nearest: bool,
 }
 
 /// The path of the laboratory's program: in the folder of the own program, or else in a folder of PATH. `None` if it is

@@ -52,22 +52,23 @@ fn catalogue(library: &Library) -> Catalogue {
 
 /// The profile for a drive, and why.
 fn choice(library: &Library, drive: &ProfileArguments) -> Result<ProfileChoice, Failure> {
-    let answer = |profile: &DriveProfile, why: &str| ProfileChoice {
+    let answer = |profile: &DriveProfile, why: &str, nearest: bool| ProfileChoice {
         drive: profile.head.name.clone(),
         title: profile.head.title.clone(),
         why: why.into(),
+        nearest,
     };
     if let Some(name) = &drive.chosen {
-        return Ok(answer(library.drive(name).map_err(Failure::usage)?, "it was chosen"));
+        return Ok(answer(library.drive(name).map_err(Failure::usage)?, "it was chosen", false));
     }
-    if let Some((profile, why)) = nearest(library, SYSTEM, drive) {
-        return Ok(answer(profile, &why));
+    if let Some(found) = nearest(library, SYSTEM, drive) {
+        return Ok(answer(found.profile, &found.why, found.nearest));
     }
     let cell = CellSpec { state: ArrayState::Healthy, ..CellSpec::new(SYSTEM, Subject::Single, Pattern::Database) };
     let machine = machine_spec(library, &cell).map_err(Failure::failed)?;
     let name = machine.drives.first().map(|profile| profile.head.name.clone()).unwrap_or_default();
     let why = "only the size of files and remote members is known: the simulator's default drive is used for them";
-    Ok(answer(library.drive(&name).map_err(Failure::usage)?, why))
+    Ok(answer(library.drive(&name).map_err(Failure::usage)?, why, true))
 }
 
 #[cfg(test)]

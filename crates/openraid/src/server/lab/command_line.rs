@@ -124,7 +124,7 @@ fn of_review(input: &ReviewInput, known: &Catalogue, folder: &ReportFolder) -> R
 }
 
 fn of_plan(input: &PlanInput, known: &Catalogue) -> Result<Vec<String>, Failure> {
-    let PlanInput { name: _, system, drive, drives, levels, load, depth, reads, cache_mib } = input;
+    let PlanInput { name: _, system, drive, nearest, drives, levels, load, depth, reads, cache_mib } = input;
     let mut words = vec![text("plan"), text("--effort"), text("quick")];
     words.extend(system.iter().flat_map(|system| [text("--system"), system.clone()]));
     few("numbers of drives", drives.len())?;
@@ -135,6 +135,9 @@ fn of_plan(input: &PlanInput, known: &Catalogue) -> Result<Vec<String>, Failure>
     let drives: Vec<String> = drives.iter().map(u16::to_string).collect();
     words.extend([text("--drives"), drives.join(",")]);
     machine(&mut words, known, system.as_deref(), drive, *cache_mib)?;
+    if *nearest {
+        words.extend([text("--nearest"), text("drive")]);
+    }
     for level in levels {
         crate::words::level(level).map_err(Failure::usage)?;
     }
@@ -245,6 +248,7 @@ mod tests {
             name: "p".into(),
             system: None,
             drive: Vec::new(),
+            nearest: false,
             drives: vec![4, 6],
             levels: vec!["5".into()],
             load: None,
@@ -254,6 +258,8 @@ mod tests {
         };
         let line = line_of(&JobInput::Plan(plan.clone())).expect("fits");
         assert_eq!(line, "openraid-lab plan --effort quick --drives 4,6 --levels 5 --load database --depth 4");
+        let line = line_of(&JobInput::Plan(PlanInput { nearest: true, ..plan.clone() })).expect("fits");
+        assert!(line.contains(" --drives 4,6 --nearest drive --levels 5 "), "{line}");
         for input in [
             PlanInput { load: Some("/etc/shadow".into()), ..plan.clone() },
             PlanInput { drives: vec![0], ..plan.clone() },

@@ -142,6 +142,9 @@ impl Laboratory {
             &load,
         ];
         let mut arguments: Vec<String> = words.map(str::to_owned).into();
+        if profile.nearest {
+            arguments.extend(["--nearest", "drive"].map(str::to_owned));
+        }
         let shown = command(&arguments);
         arguments.push("--json".into());
         let mut prediction = PredictionModel {
