@@ -56,3 +56,21 @@ impl SectorRewrite {
         (self.len > done).then(|| Self { at: self.at + done, len: self.len - done, ..self })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_was_wanted_on_the_new_side_is_on_the_one_side_after_the_change() {
+        let (slot, at, len) = (Slot(3), MemberLba(40), Sectors(16));
+        for make in [SectorRewrite::restored, SectorRewrite::as_it_is] {
+            let wanted = make(Side::New, slot, at, len);
+            assert_eq!(wanted.in_steady_set(), make(Side::Old, slot, at, len));
+            assert_ne!(wanted.in_steady_set(), wanted);
+            let rest = wanted.in_steady_set().after(Sectors(6)).expect("ten sectors are left");
+            assert_eq!((rest.side(), rest.slot(), rest.range()), (Side::Old, slot, (MemberLba(46), Sectors(10))));
+            assert_eq!(wanted.after(len), None);
+        }
+    }
+}
