@@ -22,6 +22,13 @@ fn no_change_of_shape_loses_anything_and_the_power_goes_in_every_phase_of_one() 
     }
 }
 
+/// Here a member is being rebuilt during a change, and at the next start its rebuild has not begun yet.
+#[test]
+fn the_judge_takes_no_slot_for_the_q_of_a_change_that_has_lost_its_member() {
+    let report = report(&Scenario::changing(886), None);
+    assert_eq!(report.verdict.kind(), None, "{:?}", report.verdict);
+}
+
 #[test]
 fn a_changing_seed_is_a_run() {
     for seed in seeds(4, 40) {

@@ -6,7 +6,7 @@ use openraid_core::admin::{ArrayStatus, MemberState, MemberStatus, TaskKind};
 use openraid_core::geometry::{Geometry, Level, Parity, SetSpec};
 use openraid_core::slot_set::SlotSet;
 use openraid_format::{ReshapeDirection, ShapeFields, Superblock};
-use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
+use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot, StripeIndex};
 
 use super::RunSet;
 use crate::fault::row_set::SectorSet;
@@ -80,7 +80,7 @@ impl RunSet {
         if now != self.geometry {
             self.take_geometry(now);
         }
-        self.fills = slots_filled(status, change.is_some());
+        self.fills = slots_filled(status, change.is_some(), &self.geometry);
         self.change = change.map(|change| {
             let drives = status.members.iter().filter_map(|member| member.drive);
             let (new, direction) = (geometry_of(&change.new, common.size), change.direction);
@@ -236,13 +236,20 @@ impl RunSet {
     }
 }
 
-/// The slots that a change of level fills on the way. No data of the set is in them alone.
-fn slots_filled(status: &ArrayStatus, is_changing: bool) -> SlotSet {
+/// The slots that a change of level fills on the way. No data of the set is in them alone: before the change they have Q, and
+/// nothing else. Any other slot that is being filled has lost its member, also if its rebuild has not begun yet.
+fn slots_filled(status: &ArrayStatus, is_changing: bool, old: &Geometry) -> SlotSet {
     let is_rebuilt = status.task.as_ref().is_some_and(|task| task.kind == TaskKind::Rebuild);
     let filling =
         |member: &&MemberStatus| matches!(member.state, MemberState::Rebuilding { .. }) && !member.replacement;
     let fills = status.members.iter().filter(filling).filter_map(|member| member.slot);
-    fills.filter(|_| is_changing && !is_rebuilt).collect()
+    fills.filter(|slot| is_changing && !is_rebuilt && has_q_alone(old, *slot)).collect()
+}
+
+/// Whether a slot has Q in each stripe.
+fn has_q_alone(geometry: &Geometry, slot: Slot) -> bool {
+    let Geometry::Parity(parity) = geometry else { return false };
+    slot.0 < parity.members() && (0..parity.stripes()).all(|at| parity.q_slot(StripeIndex(at)) == Some(slot))
 }
 
 /// The start of a member's data in the new layout. Its superblock may be the one from before a turn.
