@@ -67,6 +67,13 @@ pub(crate) const BESIDE_HOSTS_PART: u32 = 128;
 pub(crate) const PACE_WINDOW: Nanos = Nanos::from_millis(250);
 /// Time for which it then has this rate, before it gives way again.
 pub(crate) const PACE_MINIMUM_TIME: Nanos = Nanos::from_secs(5);
+/// One part in this number of the time goes to flushes before checkpoints: half of the hundredth that the 99th percentile of
+/// hosts leaves out.
+pub(crate) const CHECKPOINT_SHARE: u64 = 200;
+/// The time of a flush that is no more than that at the default interval of 10 s.
+pub(crate) const SHORT_FLUSH: Nanos = Nanos::from_millis(50);
+/// Number of the usual intervals between two checkpoints after which there is one however long flushes take.
+pub(crate) const CHECKPOINT_INTERVALS_MAX: u64 = 60;
 /// Maximum number of parts of one move in work.
 pub(crate) const MOVE_PARTS_MAX: u32 = 8;
 /// Length of a unit of a change of shape, if whole stripes allow it: large enough for one read a member, small enough that
@@ -74,7 +81,7 @@ pub(crate) const MOVE_PARTS_MAX: u32 = 8;
 pub const RESHAPE_UNIT: Sectors = Sectors::kib(1024);
 /// Length of the stretch that is closed to writes before the units in work.
 pub const RESHAPE_WINDOW: Sectors = Sectors::kib(16 * 1024);
-/// Maximum time between two records of the position of a change of shape, as in md.
+/// Time between two records of the position of a change of shape, as in md, if flushes are short.
 pub const RESHAPE_RECORD_INTERVAL: Nanos = Nanos::from_secs(10);
 /// If no unit of a change of shape begins within this time, writes are let in.
 pub const RESHAPE_PATIENCE: Nanos = Nanos::from_secs(1);

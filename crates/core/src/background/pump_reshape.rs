@@ -249,7 +249,7 @@ fn begin_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     if planted.has(Flaw::AnswerAheadOfPosition) {
         sets.get_mut(id).set_boundary(to);
     }
-    sets.get_mut(id).tasks.begin_flushes(issued);
+    sets.get_mut(id).tasks.begin_flushes(issued, call.now());
     if issued == 0 {
         store_position(sets.get_mut(id));
     }
@@ -292,7 +292,9 @@ fn end_record(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
         }
         MoveStage::Recording(to, generation) if durable >= generation => {
             (reshape.recorded, reshape.stage, reshape.is_awaited) = (to, MoveStage::Moving, false);
-            reshape.next_record = now + RESHAPE_RECORD_INTERVAL;
+            let next = now + set.tasks.checkpoint_interval(RESHAPE_RECORD_INTERVAL);
+            let reshape = reshape_of(set);
+            (reshape.recorded_at, reshape.next_record) = (now, next);
             set.set_boundary(to);
             sets.signal(Signal::Changed);
             true
@@ -466,5 +468,5 @@ pub(crate) fn reshape_deadline(set: &Set, ops: &Ops) -> Option<Instant> {
     let records =
         reshape.stage == MoveStage::Moving && reshape.moved > reshape.recorded && !reshape.is_at_turn() && may_flush;
     let unit = (unit || reshape.rests).then_some(reshape.next_unit_at);
-    unit.into_iter().chain(records.then_some(reshape.next_record)).min()
+    unit.into_iter().chain(records.then_some(reshape.record_due())).min()
 }

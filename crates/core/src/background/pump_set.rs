@@ -113,7 +113,7 @@ fn checkpoint_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
     task.flushed = if planted.has(Flaw::CheckpointAtNext) { task.next } else { task.position };
     task.next_checkpoint = now + interval;
     let issued = sets.flush_members(id, Owner::CheckpointFlush, call);
-    sets.get_mut(id).tasks.begin_flushes(issued);
+    sets.get_mut(id).tasks.begin_flushes(issued, now);
     if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
         store_checkpoint(sets, planted, id);
     }

@@ -57,6 +57,7 @@ pub(crate) struct ReshapeTask {
     /// No unit begins soon: its rate is low, or a unit has failed. Until then nothing is closed.
     pub(in crate::background) rests: bool,
     pub(in crate::background) next_unit_at: Instant,
+    pub(in crate::background) recorded_at: Instant,
     pub(in crate::background) next_record: Instant,
     /// The drive that a linear set gets.
     new: Option<Box<NewMember>>,
@@ -136,6 +137,7 @@ impl ReshapeTask {
             gives_way: false,
             rests: false,
             next_unit_at: now,
+            recorded_at: now,
             next_record: now + RESHAPE_RECORD_INTERVAL,
             new: None,
         }
@@ -335,13 +337,24 @@ impl ReshapeTask {
         self.begun = self.begun.checked_shr(run).unwrap_or(0);
     }
 
+    /// The time of the next record, if nothing asks for one before. A cancelled change turns around at a record, so its records are
+    /// not rare.
+    pub(in crate::background) fn record_due(&self) -> Instant {
+        let soon = self.recorded_at + RESHAPE_RECORD_INTERVAL;
+        if self.is_cancelled {
+            soon.min(self.next_record)
+        } else {
+            self.next_record
+        }
+    }
+
     /// The position that is to be recorded now, if one is.
     pub(in crate::background) fn due_record(&self, now: Instant) -> Option<Sectors> {
         let has_moved = self.moved > self.recorded && self.stage == MoveStage::Moving && !self.is_at_turn();
         let is_stuck = self.in_flight == 0 && self.next_unit().is_none() && self.closing == self.closed;
-        let is_due = self.is_awaited || self.gives_way || is_stuck || now >= self.next_record;
         // A position that both directions can express, if there is one: a change can turn around there (S8).
         let whole = self.moved - self.moved % self.turn;
+        let is_due = self.is_awaited || self.gives_way || is_stuck || now >= self.record_due();
         let to = if whole > self.recorded { whole } else { self.moved };
         (has_moved && is_due).then_some(to)
     }

@@ -3,14 +3,14 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
-use openraid_units::{Instant, Sectors, Slot};
+use openraid_units::{Instant, Nanos, Sectors, Slot};
 
 use super::reshape_task::ReshapeTask;
 use super::Task;
 use crate::array::sector_rewrite::SectorRewrite;
 use crate::check_results::{AbortReason, End, Gap, Scrub, ScrubMode, ScrubOutcome, ScrubStatus};
 use crate::io::state::task_pace::{Pacing, TaskPace};
-use crate::limits::Limits;
+use crate::limits::{Limits, CHECKPOINT_INTERVALS_MAX, CHECKPOINT_SHARE, SHORT_FLUSH};
 use crate::set_status::TaskKind;
 
 /// Maximum number of ranges that wait for a rewrite. Further ones are found again when they are read again.
@@ -37,8 +37,10 @@ pub(crate) struct SetTasks {
     rewrites: VecDeque<SectorRewrite>,
     /// Number of rewrites in work.
     rewriting: u32,
-    /// Number of flushes under way before a checkpoint.
+    /// Number of flushes under way before a checkpoint, their begin, and the time that the last ones took.
     flushes: u32,
+    flushing_since: Instant,
+    flush_time: Nanos,
     /// Maximum number of sectors of a unit of a task.
     pub(super) unit_max: u64,
     /// Maximum number of units in the window of a task.
@@ -59,6 +61,8 @@ impl SetTasks {
             rewrites: VecDeque::with_capacity(REWRITES_MAX + 1),
             rewriting: 0,
             flushes: 0,
+            flushing_since: Instant::ZERO,
+            flush_time: Nanos::ZERO,
             unit_max: limits.background_unit_max.get(),
             window_max: limits.background_window_max,
         }
@@ -234,14 +238,39 @@ impl SetTasks {
     }
 
     /// This number of flushes must end before a checkpoint is stored.
-    pub(crate) fn begin_flushes(&mut self, count: u32) {
+    pub(crate) fn begin_flushes(&mut self, count: u32, now: Instant) {
+        if self.flushes == 0 {
+            self.flushing_since = now;
+        }
         self.flushes += count;
     }
 
     /// One of these flushes has ended; true if it was the last one.
-    pub(crate) fn end_flush(&mut self) -> bool {
+    pub(crate) fn end_flush(&mut self, now: Instant) -> bool {
         self.flushes -= 1;
-        self.flushes == 0
+        if self.flushes > 0 {
+            return false;
+        }
+        self.flush_time = now.since(self.flushing_since);
+        true
+    }
+
+    /// The time from one checkpoint to the next, at least this. Flushes take at most a share of the time that the 99th
+    /// percentile of hosts does not see: a disk writes its whole cache before it serves another request.
+    pub(super) fn checkpoint_interval(&self, least: Nanos) -> Nanos {
+        if self.flush_time <= SHORT_FLUSH {
+            return least;
+        }
+        let rare = self.flush_time.get().saturating_mul(CHECKPOINT_SHARE);
+        Nanos(rare.clamp(least.get(), least.get().saturating_mul(CHECKPOINT_INTERVALS_MAX)))
+    }
+
+    /// The last flush before a checkpoint has ended: the next one begins this interval after its begin, or later.
+    pub(crate) fn space_checkpoints(&mut self, least: Nanos) {
+        let next = self.flushing_since + self.checkpoint_interval(least);
+        if let Some(task) = &mut self.task {
+            task.next_checkpoint = task.next_checkpoint.max(next);
+        }
     }
 
     pub(crate) const fn has_flushes(&self) -> bool {
@@ -333,8 +362,27 @@ mod tests {
     #[test]
     fn a_checkpoint_is_stored_after_the_last_of_its_flushes() {
         let mut tasks = SetTasks::new(&Limits::small());
-        tasks.begin_flushes(2);
-        assert!(tasks.has_flushes() && !tasks.end_flush() && tasks.end_flush() && !tasks.has_flushes());
+        tasks.begin_flushes(2, Instant::ZERO);
+        assert!(tasks.has_flushes() && !tasks.end_flush(Instant::ZERO));
+        assert!(tasks.end_flush(Instant::ZERO) && !tasks.has_flushes());
+    }
+
+    #[test]
+    fn checkpoints_whose_flushes_take_long_are_rare() {
+        let mut tasks = SetTasks::new(&Limits::small());
+        let after = |millis: u64| Instant::ZERO + Nanos::from_millis(millis);
+        // The longest of the flushes counts, from the first one on.
+        let mut interval = |millis: u64| {
+            tasks.begin_flushes(2, after(1_000));
+            assert!(!tasks.end_flush(after(1_000)) && tasks.end_flush(after(1_000 + millis)));
+            tasks.checkpoint_interval(Nanos::from_secs(10))
+        };
+        let intervals = [0, 50, 1_500, 3_000, 30_000].map(&mut interval);
+        assert_eq!(intervals, [10, 10, 300, 600, 600].map(Nanos::from_secs));
+        // Short flushes are not felt, also if checkpoints are to be frequent.
+        tasks.begin_flushes(1, after(0));
+        assert!(tasks.end_flush(after(50)));
+        assert_eq!(tasks.checkpoint_interval(Nanos::from_millis(1)), Nanos::from_millis(1));
     }
 
     #[test]

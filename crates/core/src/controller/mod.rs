@@ -273,7 +273,10 @@ impl Controller {
         self.sets.look();
         match command.owner() {
             Owner::CheckpointFlush => {
-                if self.sets.get_mut(command.set()).tasks.end_flush() {
+                let (now, least) = (self.base.now, self.base.limits.checkpoint_interval);
+                let tasks = &mut self.sets.get_mut(command.set()).tasks;
+                if tasks.end_flush(now) {
+                    tasks.space_checkpoints(least);
                     store_checkpoint(&mut self.sets, self.base.planted, command.set());
                 }
             }

@@ -349,7 +349,7 @@ impl Controller {
             if task.begin_checkpoint() {
                 let io = &mut Call::new(&mut self.base, actions);
                 let issued = self.sets.flush_members(id, Owner::CheckpointFlush, io);
-                self.sets.get_mut(id).tasks.begin_flushes(issued);
+                self.sets.get_mut(id).tasks.begin_flushes(issued, self.base.now);
                 if issued > 0 {
                     return false;
                 }
@@ -372,7 +372,7 @@ impl Controller {
         // The clean mark comes after a flush; sets that have none are flushed here.
         let io = &mut Call::new(&mut self.base, actions);
         let issued = self.sets.flush_members(id, Owner::CheckpointFlush, io);
-        self.sets.get_mut(id).tasks.begin_flushes(issued);
+        self.sets.get_mut(id).tasks.begin_flushes(issued, self.base.now);
         issued == 0
     }
 
