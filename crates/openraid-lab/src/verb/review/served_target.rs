@@ -2,6 +2,7 @@
 
 use openraid::control::ControlServers;
 use openraid::disk::{find, reachable, ArrayIdentity};
+use openraid::model::shell_quoting::command;
 use openraid::model::{ArrayModel, HealthWord};
 use openraid_methods::target::{BedLine, Choice, TargetError};
 
@@ -48,8 +49,10 @@ impl<'a> ServedTarget<'a> {
         if let Some((_, task)) = array.tasks().find(|(_, task)| !task.paused) {
             return Err(other(format!(
                 "its server works on it in the background ({}), which the cells would measure too: wait for the end, which \
-                 `openraid show {name}` tells, or `openraid pause {name}`",
-                task.text
+                 `{}` tells, or `{}`",
+                task.text,
+                command("show", [name]),
+                command("pause", [name])
             )));
         }
         let state = match array.health {
